@@ -45,7 +45,8 @@ fn header(flow: u32) -> [u8; HEADER_BYTES] {
 }
 
 fn measure(name: &str, flows: u32) {
-    let mut config = AppConfig::new(name, PortMap::one_armed(1));
+    let mut config =
+        AppConfig::new(name, PortMap::one_armed(1)).with("table_entries", 1_000_000).with("kvs_log_mib", 256);
     config.routes = generate_routes(1, 16_000, 0, 1).into();
     let mut space = AddressSpace::default();
     let buffer = space.data(u64::from(FRAME_BYTES), 64);

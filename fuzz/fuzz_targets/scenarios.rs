@@ -1,4 +1,4 @@
-//! Arbitrary bytes as a scenario file, a machine file and `--set` arguments.
+//! Arbitrary bytes as a scenario file, a machine file, a live run's file and `--set` arguments.
 #![no_main]
 
 #[path = "../../crates/lab/tests/common/exercise.rs"]

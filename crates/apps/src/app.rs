@@ -11,7 +11,10 @@ use nicforge_units::Cycles;
 #[cfg(target_os = "linux")]
 use nicforge_platform::Live;
 
+use nicforge_wire::traffic::RequestProtocol;
+
 use crate::counter::Counter;
+use crate::flexkvs::FlexKvs;
 use crate::kvs::Kvs;
 use crate::l2fwd::L2Fwd;
 use crate::l3fwd::L3Fwd;
@@ -48,7 +51,11 @@ pub trait Application<C: Cpu>: Any + Send {
         Ok(())
     }
 
-    /// The application's own counters by name; drops are counted by whoever gets the verdicts.
+    /// Stores a pair without a request, for runs that begin with a filled store. A pair that is too large for the store is
+    /// missing when it is asked for, and counted there; the store of another core ignores it.
+    fn store_pair(&mut self, _cpu: &mut C, _key: &[u8], _value: &[u8]) {}
+
+    /// The application's own counters by name; the packet loop counts drops by verdict.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
@@ -57,8 +64,8 @@ pub trait Application<C: Cpu>: Any + Send {
 /// Properties of an application that the assembler reads before it builds it. The default is a forwarder without tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AppShape {
-    /// Whether it serves requests of the key-value protocol, so that its traffic is that of clients.
-    pub serves_requests: bool,
+    /// The protocol of the requests that it serves, if its traffic is that of clients of a key-value store.
+    pub requests: Option<RequestProtocol>,
     /// Whether values of hot items lie in memory of the NICs.
     pub values_in_nicmem: bool,
     /// Whether it looks up routes.
@@ -130,6 +137,11 @@ pub trait AppKind {
         AppShape::default()
     }
 
+    /// The owner of the keys in a live file's `[app]`: addresses that other hosts know.
+    fn addresses() -> Owner {
+        Owner::of::<()>("application", Self::NAME, Self::ABOUT)
+    }
+
     /// Takes address space for tables that all cores share.
     fn share(_config: &AppConfig, _space: &mut AddressSpace) -> SharedTables {
         SharedTables::default()
@@ -170,6 +182,8 @@ pub type Build<G> = fn(
 pub struct AppEntry {
     /// Its name and its keys.
     pub owner: Owner,
+    /// See [`AppKind::addresses`].
+    pub addresses: Owner,
     /// Whether it forwards by IP header.
     pub router: bool,
     /// See [`AppKind::WORK`].
@@ -203,6 +217,7 @@ impl AppEntry {
     pub fn of<A: AppKind>() -> AppEntry {
         AppEntry {
             owner: Owner::of::<A::Options>("application", A::NAME, A::ABOUT),
+            addresses: A::addresses(),
             router: A::ROUTER,
             work: A::WORK,
             shape: |values| A::shape(&values.read()),
@@ -251,7 +266,14 @@ impl Apps {
     /// Those that are shipped with Nicforge.
     pub fn shipped() -> Apps {
         let mut all = Apps::default();
-        all.add::<L2Fwd>().add::<L3Fwd>().add::<Nat>().add::<Lb>().add::<Synthetic>().add::<Counter>().add::<Kvs>();
+        all.add::<L2Fwd>()
+            .add::<L3Fwd>()
+            .add::<Nat>()
+            .add::<Lb>()
+            .add::<Synthetic>()
+            .add::<Counter>()
+            .add::<Kvs>()
+            .add::<FlexKvs>();
         all
     }
 
@@ -350,6 +372,11 @@ impl<C: Cpu + 'static> App<C> {
         cpu.enter(Part::App);
         cpu.work(self.work);
         self.application.packet(cpu, packet)
+    }
+
+    /// See [`Application::store_pair`].
+    pub fn store_pair(&mut self, cpu: &mut C, key: &[u8], value: &[u8]) {
+        self.application.store_pair(cpu, key, value);
     }
 
     /// See [`Application::learn`].

@@ -1,15 +1,15 @@
-//! What an application is told before a run.
+//! The configuration that an application is built from.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use nicforge_nic::{PortId, mbuf_room};
-use nicforge_options::Values;
-use nicforge_units::{Bytes, Cycles, Time};
+use nicforge_nic::{Allocation, PortId, mbuf_room};
+use nicforge_options::{Options, Value, Values};
+use nicforge_units::{Cycles, Time};
 use nicforge_wire::headers::MacAddress;
 
 use crate::Route;
-use crate::kvs::KvsConfig;
+use crate::options::FlowTableOptions;
 
 /// Why an application cannot be built.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -119,18 +119,6 @@ pub enum Egress {
     Peer,
 }
 
-nicforge_options::choice! {
-    /// What `synthetic` does with the payload.
-    pub enum Payload {
-        /// Nothing.
-        Untouched = "untouched",
-        /// Reads every byte.
-        Read = "read",
-        /// Overwrites every byte; the NIC is asked to compute the checksum.
-        Overwrite = "overwrite",
-    }
-}
-
 /// After how long without a packet state is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
@@ -163,7 +151,7 @@ impl Default for Timeouts {
     }
 }
 
-/// Everything that an application may be told. Each uses what concerns it.
+/// What an application is built from: its surroundings, and the values from which it reads its own options.
 #[derive(Clone, Debug)]
 pub struct AppConfig {
     /// Which application, by name ([`crate::Apps::names`]).
@@ -176,43 +164,22 @@ pub struct AppConfig {
     pub ports: PortMap,
     /// `l3fwd`, `synthetic`: who says where a packet leaves.
     pub egress: Egress,
-    /// `nat`, `lb`, `counter`: flows over all cores. A NAT keeps two entries for each.
-    pub table_entries: u64,
-    /// `nat`: the first external address; the others follow it.
-    pub external_base: Ipv4Addr,
-    /// `nat`: how many external addresses; `None`: as many as `table_entries` need.
-    pub external_addresses: Option<u32>,
-    /// `lb`: how many servers.
-    pub servers: u32,
-    /// `lb`: the first server's address; the others follow it.
-    pub server_base: Ipv4Addr,
-    /// `lb`: the address that is balanced; `None`: whatever arrives is.
-    pub service: Option<Ipv4Addr>,
     /// `l3fwd`, `synthetic`: the routes.
     pub routes: Arc<[Route]>,
-    /// `synthetic`: random reads per packet.
-    pub reads: u32,
-    /// `synthetic`: how many of them are in flight at a time.
-    pub reads_in_flight: u32,
-    /// `synthetic`: how many more from which time on.
-    pub more_reads: (u32, Time),
-    /// `synthetic`: size of the array that all cores share.
-    pub array: Bytes,
-    /// `synthetic`: what it does with the payload.
-    pub payload: Payload,
+    /// `synthetic`: when packets of this core begin to cost `target_accesses` reads more; `None`: never.
+    pub target_begins: Option<Time>,
     /// `nat`, `lb`: when flows are given up.
     pub timeouts: Timeouts,
-    /// `kvs`: its sizes.
-    pub kvs: KvsConfig,
-    /// Of pseudo-random choices.
+    /// `kvs`: memory of the NIC of each port for values of hot items, shared evenly by its cores; none: no item is hot.
+    pub hot: Vec<Allocation>,
+    /// Seed of pseudo-random choices.
     pub seed: u64,
-    /// The scenario's settings. An application reads its own options from them.
+    /// Values of keys.
     pub values: Values,
 }
 
 impl AppConfig {
-    /// The application `name` on `ports`, with room for a million flows, 32 servers, no
-    /// routes, and no work.
+    /// The application `name` on `ports`, with the defaults of its options, no routes and no work.
     pub fn new(name: &str, ports: PortMap) -> AppConfig {
         AppConfig {
             name: name.to_owned(),
@@ -220,34 +187,35 @@ impl AppConfig {
             buffer_room: mbuf_room(),
             ports,
             egress: Egress::Route,
-            table_entries: 1_000_000,
-            // The upper half of what RFC 2544, appendix C.2.2 sets aside for benchmarks.
-            external_base: Ipv4Addr::new(198, 19, 0, 0),
-            external_addresses: None,
-            servers: 32,
-            server_base: Ipv4Addr::new(10, 200, 0, 1),
-            service: None,
             routes: Arc::new([]),
-            reads: 2,
-            reads_in_flight: 1,
-            more_reads: (0, Time::ZERO),
-            array: Bytes(40 << 20),
-            payload: Payload::Untouched,
+            target_begins: None,
             timeouts: Timeouts::default(),
-            kvs: KvsConfig::default(),
+            hot: Vec::new(),
             seed: 1,
             values: Values::default(),
         }
     }
 
-    /// Table entries of one of `cores` cores.
+    /// The same configuration with one value more, or another one.
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> AppConfig {
+        self.values.set(key, value);
+        self
+    }
+
+    /// The options of one owner.
+    pub fn read<O: Options>(&self) -> O {
+        self.values.read()
+    }
+
+    /// Table entries of one of `cores` cores, `each` for every flow.
     pub(crate) fn entries_per_core(&self, cores: usize, each: u64) -> Result<u32, AppError> {
-        let share = self.table_entries.div_ceil(cores.max(1) as u64);
+        let FlowTableOptions { table_entries, .. } = self.read();
+        let share = table_entries.div_ceil(cores.max(1) as u64);
         match u32::try_from(share.saturating_mul(each)) {
             Ok(entries) if entries > 0 && entries <= 1 << 30 => Ok(entries),
             _ => Err(AppError::OutOfRange {
                 setting: "table_entries",
-                value: self.table_entries,
+                value: table_entries,
                 range: "at least 1, and at most 2^29 for each core",
             }),
         }

@@ -135,7 +135,7 @@ impl Counter {
 
 impl<C: Cpu> Application<C> for Counter {
     /// Counts and forwards one packet; malformed ones are dropped. It changes nothing in them, so that wrong
-    /// checksums are left to whoever gets them, as behind any bridge.
+    /// the receiver checks checksums, as behind any bridge.
     fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
         let Some(port) = self.ports.get(packet.port) else {
             return Verdict::Drop(crate::NO_SUCH_PORT);

@@ -15,7 +15,7 @@ pub struct Headers {
     pub to: MacAddress,
     /// Where everything is.
     pub summary: FrameSummary,
-    /// How many bytes from the frame's beginning were read: all headers lie in them, but for
+    /// How many bytes from the frame's beginning were read: all headers lie in them, except
     /// the options of TCP.
     pub window: usize,
     /// Time to live or hop limit; 0 when not IP.

@@ -19,6 +19,7 @@ use std::net::Ipv4Addr;
 
 use bytemuck::{Pod, Zeroable};
 use nicforge_nic::{Packet, Steering, Verdict};
+use nicforge_options::Owner;
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::Time;
 use nicforge_wire::headers::{MacAddress, icmp_type, ip_protocol};
@@ -27,7 +28,7 @@ use nicforge_wire::{Fragment, FrameSummary};
 use crate::expired::LastHop;
 use crate::fragment::Fragments;
 use crate::headers::{self, Headers};
-use crate::options::{LbOptions, ServerChoice};
+use crate::options::{LbOptions, ServerChoice, ServiceOptions};
 use crate::quoted::{self, Quoted};
 use crate::tables::{Cuckoo, Entry, FlowKey, Maglev, Side};
 use crate::{
@@ -108,28 +109,22 @@ const SWEEP: usize = 2;
 
 impl Lb {
     fn allocate(config: &AppConfig, core: usize, cores: usize, space: &mut AddressSpace) -> Result<Lb, AppError> {
-        if !(1..=65_536).contains(&config.servers) {
-            return Err(AppError::OutOfRange {
-                setting: "servers",
-                value: u64::from(config.servers),
-                range: "from 1 to 65536",
-            });
-        }
+        let LbOptions { servers: server_count, lb_choice, .. } = config.read();
+        let ServiceOptions { service, server_address } = config.read();
         let table = Cuckoo::allocate(space, config.entries_per_core(cores, 1)?);
-        let servers = space.data(u64::from(config.servers) * 16, 64);
+        let servers = space.data(u64::from(server_count) * 16, 64);
         let timeout = config.timeouts.fragment;
-        let has_service = config.service.is_some();
         Ok(Lb {
             ports: config.ports.clone(),
-            service: config.service.map(Ipv4Addr::to_bits),
+            service: service.map(Ipv4Addr::to_bits),
             table,
             servers,
-            fragments: has_service.then(|| Fragments::allocate(space, timeout)),
-            server_base: config.server_base.to_bits(),
-            server_count: config.servers,
-            choice: match config.values.read::<LbOptions>().lb_choice {
+            fragments: service.is_some().then(|| Fragments::allocate(space, timeout)),
+            server_base: server_address.to_bits(),
+            server_count,
+            choice: match lb_choice {
                 // Cores begin at different servers, or the first ones would get all short runs.
-                ServerChoice::RoundRobin => Choice::RoundRobin(core as u32 % config.servers),
+                ServerChoice::RoundRobin => Choice::RoundRobin(core as u32 % server_count),
                 ServerChoice::Consistent => Choice::Consistent(Maglev::allocate(space)),
             },
             timeout: config.timeouts.balanced,
@@ -325,6 +320,10 @@ impl AppKind for Lb {
             needs_address: Some(NeededAddress::Server),
             ..AppShape::default()
         }
+    }
+
+    fn addresses() -> Owner {
+        Owner::of::<ServiceOptions>("application", Self::NAME, Self::ABOUT)
     }
 
     fn steer(_config: &AppConfig, steering: &mut Steering, _first: usize, _cores: usize) -> Result<(), AppError> {

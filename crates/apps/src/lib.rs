@@ -15,6 +15,7 @@ mod config;
 mod copy;
 pub mod counter;
 mod expired;
+pub mod flexkvs;
 mod forwardable;
 mod fragment;
 pub mod headers;
@@ -30,12 +31,13 @@ mod shared;
 pub mod suite;
 pub mod synthetic;
 pub mod tables;
+mod udp_service;
 
 pub use app::{
     App, AppEntry, AppGround, AppKind, AppShape, Application, Apps, Build, Flow, FullTable, NeededAddress, Place, Reads,
 };
 pub use co_runner::CoRunner;
-pub use config::{AppConfig, AppError, Egress, Payload, Port, PortMap, Timeouts};
+pub use config::{AppConfig, AppError, Egress, Port, PortMap, Timeouts};
 pub use copy::Copier;
 pub use nicforge_nic::Verdict;
 pub use nicforge_platform::Cpu;

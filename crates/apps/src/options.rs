@@ -1,9 +1,9 @@
 //! Options of the applications.
 
-use nicforge_nic::NicmemOptions;
-use nicforge_options::{Allowed, choice, options};
+use std::net::Ipv4Addr;
 
-use crate::Payload;
+use nicforge_nic::NicmemOptions;
+use nicforge_options::{Allowed, IPV4, choice, options};
 
 options! {
     /// Tables of flows.
@@ -13,6 +13,28 @@ options! {
         /// Entries of the flow table over all cores.
         table_entries: u64 = 10_000_000, "entries", Allowed::Whole(16, 100_000_000),
             source "rxBisect paper, section 6: Applications";
+    }
+}
+
+options! {
+    /// Addresses that a NAT sends from.
+    pub struct ExternalOptions {
+        /// The first external address; the others follow it.
+        external_address: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 0), "", Allowed::Form(&IPV4),
+            source "RFC 2544, appendix C.2.2: the upper half of what benchmarks may use";
+        /// How many external addresses.
+        external_addresses: Option<u32> = None, "addresses", Allowed::Whole(1, 65_536),
+            default "1 in live runs, else as many as `table_entries` need";
+    }
+}
+
+options! {
+    /// Addresses of a balanced service.
+    pub struct ServiceOptions {
+        /// The address that is balanced; the balancer takes packets to any when it is unset.
+        service: Option<Ipv4Addr> = None, "", Allowed::Form(&IPV4), default "all";
+        /// The first server's address; the others follow it.
+        server_address: Ipv4Addr = Ipv4Addr::new(10, 200, 0, 1), "", Allowed::Form(&IPV4);
     }
 }
 
@@ -66,6 +88,18 @@ options! {
         routes_file: Option<String> = None, "", Allowed::File, default "generated routes";
         /// How many IPv4 routes are generated when there is no `routes_file`, beside a default route of IPv6.
         routes: u32 = 16_000, "routes", Allowed::Whole(1, 1_000_000);
+    }
+}
+
+choice! {
+    /// What `synthetic` does with the payload.
+    pub enum Payload {
+        /// Nothing.
+        Untouched = "untouched",
+        /// Reads every byte.
+        Read = "read",
+        /// Overwrites every byte; the NIC is asked to compute the checksum.
+        Overwrite = "overwrite",
     }
 }
 

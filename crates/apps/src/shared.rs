@@ -60,6 +60,7 @@ impl Routing {
 pub struct SharedTables {
     pub(crate) routing: Routing,
     pub(crate) array: Option<(Addr, Bytes)>,
+    pub(crate) flexkvs: Option<crate::flexkvs::Store>,
 }
 
 impl SharedTables {
@@ -77,6 +78,6 @@ impl SharedTables {
         } else {
             routing.v6 = RouteTable::allocate(space, v6);
         }
-        SharedTables { routing, array: None }
+        SharedTables { routing, ..SharedTables::default() }
     }
 }

@@ -11,8 +11,9 @@ use nicforge_units::{Bytes, Time};
 
 use crate::headers::{self, Headers};
 use crate::l3fwd::Router;
+use crate::options::{Payload, SyntheticOptions};
 use crate::tables::{Random, mix};
-use crate::{AppConfig, AppError, AppKind, AppShape, Application, Payload, Place, SharedTables};
+use crate::{AppConfig, AppError, AppKind, AppShape, Application, Place, SharedTables};
 use nicforge_wire::rewrite;
 
 /// More reads than this are not in flight at a time.
@@ -124,7 +125,7 @@ impl AppKind for Synthetic {
     const NAME: &'static str = "synthetic";
     const ABOUT: &'static str = "reads an array at random, then looks up a route";
     const ROUTER: bool = true;
-    type Options = crate::options::SyntheticOptions;
+    type Options = SyntheticOptions;
 
     fn shape(options: &Self::Options) -> AppShape {
         AppShape { routes: true, more_accesses: options.target_accesses > 0, ..AppShape::default() }
@@ -132,7 +133,8 @@ impl AppKind for Synthetic {
 
     fn share(config: &AppConfig, space: &mut AddressSpace) -> SharedTables {
         let shared = SharedTables::with_routes(config, space);
-        SharedTables { array: Some((space.data(config.array.0, 4096), config.array)), ..shared }
+        let array = Bytes(u64::from(config.read::<SyntheticOptions>().array_mib) << 20);
+        SharedTables { array: Some((space.data(array.0, 4096), array)), ..shared }
     }
 
     fn build<C: Cpu>(
@@ -142,18 +144,15 @@ impl AppKind for Synthetic {
         shared: &SharedTables,
     ) -> Result<Box<dyn Application<C>>, AppError> {
         let (array, size) = shared.array.ok_or(AppError::MissingTable { app: "synthetic", table: "the array" })?;
-        let words = Synthetic::words(size);
-        if words == 0 {
-            return Err(AppError::OutOfRange { setting: "array", value: size.0, range: "at least 8 bytes" });
-        }
+        let SyntheticOptions { reads, reads_in_flight, target_accesses, payload, .. } = config.read();
         Ok(Box::new(Synthetic {
             router: Router::new(config, place.core, shared),
             array,
-            words,
-            reads: config.reads,
-            reads_in_flight: config.reads_in_flight,
-            more_reads: config.more_reads,
-            payload: config.payload,
+            words: Synthetic::words(size),
+            reads,
+            reads_in_flight,
+            more_reads: config.target_begins.map_or((0, Time::ZERO), |begins| (target_accesses, begins)),
+            payload,
             seed: mix(config.seed ^ (place.core as u64) << 32),
             packets: 0,
             digest: 0,

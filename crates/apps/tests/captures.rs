@@ -4,16 +4,13 @@
 mod support;
 
 use nicforge_apps::{AppConfig, Apps, PortMap, Verdict, generate_routes};
-use nicforge_units::Bytes;
 use nicforge_wire::capture::CaptureReader;
-use support::{Bench, captures, decode};
+use support::{Bench, app, captures, decode};
 
 fn config(name: &str) -> AppConfig {
     AppConfig {
-        table_entries: 20_000,
         routes: generate_routes(1, 1000, 100, 1).into(),
-        array: Bytes(1 << 20),
-        ..AppConfig::new(name, PortMap::one_armed(1))
+        ..app(name, PortMap::one_armed(1)).with("table_entries", 20_000).with("array_mib", 1)
     }
 }
 

@@ -5,13 +5,12 @@ mod support;
 use std::net::IpAddr;
 
 use nicforge_apps::counter::CounterKey;
-use nicforge_apps::{
-    AppConfig, AppError, Apps, Egress, Payload, Place, PortMap, Route, Verdict, generate_routes, parse_routes,
-};
+use nicforge_apps::options::Payload;
+use nicforge_apps::{AppConfig, AppError, Apps, Egress, Place, PortMap, Route, Verdict, generate_routes, parse_routes};
 use nicforge_nic::{PortId, RxFlags};
 use nicforge_platform::{AddressSpace, Flat};
-use nicforge_units::{Bytes, Cycles, Time};
-use support::{Bench, decode, ip_packet, tcp, udp};
+use nicforge_units::{Cycles, Time};
+use support::{Bench, app, decode, ip_packet, tcp, udp};
 
 const ROUTES: &str = "10.0.0.0/8 1\n10.1.0.0/16 0\n10.1.2.128/25 1\n2001:db8::/32 1\n\
                       2001:db8:0:1::/64 0\n";
@@ -19,8 +18,7 @@ const ROUTES: &str = "10.0.0.0/8 1\n10.1.0.0/16 0\n10.1.2.128/25 1\n2001:db8::/3
 fn routed(name: &str) -> AppConfig {
     AppConfig {
         routes: parse_routes("routes", ROUTES, 2).unwrap().into(),
-        array: Bytes(1 << 16),
-        ..AppConfig::new(name, PortMap::paired(2))
+        ..app(name, PortMap::paired(2)).with("array_mib", 1)
     }
 }
 
@@ -139,7 +137,7 @@ fn l3fwd_drops_by_name_and_keeps_wrong_checksums_wrong() {
 }
 
 #[test]
-fn who_routes_drops_what_the_nic_found_a_wrong_ip_checksum_in() {
+fn routers_drop_packets_whose_ip_checksum_the_nic_found_wrong() {
     let mut frame = udp(("10.0.0.1", 1), ("10.9.9.9", 2), b"x");
     frame[24] ^= 1;
     for name in Apps::shipped().entries().iter().filter(|app| app.router).map(|app| app.name()) {
@@ -232,12 +230,12 @@ fn sixteen_thousand_routes_of_a_file_agree_with_a_linear_search() {
 }
 
 #[test]
-fn synthetic_treats_the_payload_as_it_is_told() {
+fn synthetic_treats_the_payload_as_configured() {
     let frame = udp(("192.0.2.1", 1), ("10.9.9.9", 2), &[1; 500]);
     for payload in [Payload::Untouched, Payload::Read, Payload::Overwrite] {
         let mut config = routed("synthetic");
-        config.payload = payload;
-        config.reads = 3;
+        config.values.set("payload", payload);
+        config.values.set("reads", 3);
         let mut bench = Bench::new(&config);
         let (verdict, out) = bench.send(0, &frame);
         assert_eq!(verdict, Verdict::Transmit(PortId(1)));
@@ -253,7 +251,7 @@ fn synthetic_treats_the_payload_as_it_is_told() {
 #[test]
 fn counter_counts_each_flow_and_forwards_everything() {
     let mut config = AppConfig::new("counter", PortMap::one_armed(1));
-    config.table_entries = 3;
+    config.values.set("table_entries", 3);
     let mut bench = Bench::new(&config);
     let flow = |port| udp(("10.0.0.1", port), ("10.0.0.2", 2), b"x");
     for port in [1, 2, 1, 3, 4] {
@@ -287,12 +285,11 @@ fn wrong_settings_are_refused_with_a_remedy() {
     let error = build(&AppConfig::new("natt", PortMap::one_armed(1))).unwrap_err();
     assert!(error.to_string().contains("`natt`: use one of l2fwd, l3fwd"));
     let mut config = AppConfig::new("nat", PortMap::one_armed(1));
-    config.table_entries = 0;
+    config.values.set("table_entries", 0);
     let error = build(&config).unwrap_err();
     assert!(error.to_string().starts_with("`table_entries` is 0: it must be at least 1"));
-    let mut config = AppConfig::new("lb", PortMap::one_armed(1));
-    config.servers = 0;
-    assert!(matches!(build(&config), Err(AppError::OutOfRange { .. })));
+    let config = AppConfig::new("nat", PortMap::one_armed(1)).with("external_address", "255.255.255.255");
+    assert!(matches!(build(&config), Err(AppError::OutOfRange { setting: "external_addresses", .. })));
 }
 
 #[test]
@@ -300,7 +297,7 @@ fn every_packet_is_charged_its_work_once() {
     for name in Apps::shipped().names() {
         let mut config = routed(name);
         config.work = Cycles(100);
-        config.table_entries = 10;
+        config.values.set("table_entries", 10);
         let mut bench = Bench::new(&config);
         bench.send(0, &udp(("192.0.2.1", 1), ("10.9.9.9", 2), b"x"));
         bench.send(0, &[0; 20]);
@@ -310,14 +307,14 @@ fn every_packet_is_charged_its_work_once() {
 
 #[test]
 fn vlan_tags_stay() {
-    // All that forward; kvs answers, see there.
-    for name in Apps::shipped().names().into_iter().filter(|name| *name != "kvs") {
+    // All that forward; the stores answer, see there.
+    for name in Apps::shipped().names().into_iter().filter(|name| !name.ends_with("kvs")) {
         let plain = udp(("192.0.2.1", 1), ("10.9.9.9", 2), b"payload");
         let mut tagged = plain[..12].to_vec();
         tagged.extend_from_slice(&[0x81, 0, 0, 5]);
         tagged.extend_from_slice(&plain[12..]);
         let mut config = routed(name);
-        config.table_entries = 10;
+        config.values.set("table_entries", 10);
         let expected = Bench::new(&config).forward(0, &plain);
         let out = Bench::new(&config).forward(0, &tagged);
         assert_eq!(out[12..16], [0x81, 0, 0, 5], "{name}");

@@ -2,20 +2,17 @@
 
 mod support;
 
-use nicforge_apps::kvs::KvsConfig;
 use nicforge_apps::{AppConfig, PortMap, Verdict};
 use nicforge_nic::{PortId, RxFlags};
-use nicforge_units::Bytes;
 use nicforge_wire::headers::{KVS_HEADER_LEN, KVS_PORT, KvsOperation, KvsStatus, KvsView, key_hash, partition_of};
 use proptest::prelude::*;
-use support::{Bench, address, decode, fill_checksums, tcp, udp, udp6};
+use support::{Bench, address, app, decode, fill_checksums, tcp, udp, udp6};
 
 const CLIENT: (&str, u16) = ("192.0.2.1", 50_000);
 const SERVER: (&str, u16) = ("203.0.113.1", KVS_PORT);
 
 fn config() -> AppConfig {
-    let kvs = KvsConfig { index_slots: 1_000, log: Bytes(1 << 16), ..KvsConfig::default() };
-    AppConfig { kvs, ..AppConfig::new("kvs", PortMap::one_armed(2)) }
+    app("kvs", PortMap::one_armed(2)).with("kvs_index_slots", 1_000)
 }
 
 /// The UDP payload of a request.
@@ -66,7 +63,7 @@ fn status_and_value(reply: &[u8], request: &[u8]) -> (KvsStatus, Vec<u8>) {
 const WHOLE: usize = usize::MAX;
 
 #[test]
-fn what_was_put_is_got_until_it_is_deleted() {
+fn a_value_is_read_back_until_it_is_deleted() {
     use KvsOperation::{Delete, Get, Put};
     let mut bench = Bench::new(&config());
     let (value, none) = (vec![7; 1024], vec![]);
@@ -105,25 +102,24 @@ fn replies_have_all_hops() {
     assert_eq!(ask(&mut bench, &get, WHOLE).0, KvsStatus::Missing);
 }
 
-/// Four cores with a bucket and 1000 bytes of log each.
+/// As many cores as have a bucket and 1 KiB of log each.
 #[test]
 fn sizes_are_those_of_all_cores() {
-    let mut config = AppConfig::new("kvs", PortMap::one_armed(1));
-    config.kvs.index_slots = 32;
-    config.kvs.log = Bytes(4_000);
-    let mut bench = Bench::on_core(&config, 2, 4);
-    let own = |number: &u64| partition_of(key_hash(&number.to_be_bytes()), 4) == 2;
+    const CORES: u16 = 1024;
+    let config = app("kvs", PortMap::one_armed(1)).with("kvs_index_slots", u64::from(CORES) * 8);
+    let mut bench = Bench::on_core(&config, 2, usize::from(CORES));
+    let own = |number: &u64| partition_of(key_hash(&number.to_be_bytes()), CORES) == 2;
     let mut put = |number: u64, value: &[u8]| {
         let put = frame(KvsOperation::Put, &number.to_be_bytes(), value);
         ask(&mut bench, &put, WHOLE).0
     };
-    let numbers: Vec<u64> = (0..100).filter(own).take(11).collect();
+    let numbers: Vec<u64> = (0..).filter(own).take(11).collect();
     for number in &numbers {
         assert_eq!(put(*number, b"v"), KvsStatus::Done);
     }
     // 16 bytes of header, 8 of key.
-    assert_eq!(put(numbers[10], &[1; 976]), KvsStatus::Done);
-    assert_eq!(put(numbers[10], &[1; 977]), KvsStatus::TooLarge);
+    assert_eq!(put(numbers[10], &[1; 1000]), KvsStatus::Done);
+    assert_eq!(put(numbers[10], &[1; 1001]), KvsStatus::TooLarge);
     assert_eq!(bench.counter("index_evictions"), 3);
 }
 
@@ -145,7 +141,7 @@ fn another_partitions_key_is_answered_and_counted() {
 }
 
 #[test]
-fn what_is_no_request_is_dropped_under_its_cause() {
+fn malformed_requests_are_dropped_by_cause() {
     let mut bench = Bench::new(&config());
     let good = request(KvsOperation::Put, b"key", b"value");
     let changed = |at: usize, byte: u8| {
@@ -218,12 +214,11 @@ fn longest_value(room: u32, longest: usize) {
 fn with_room(buffer_room: u32) -> AppConfig {
     let mut config = config();
     config.buffer_room = buffer_room;
-    config.kvs.log = Bytes(1 << 20);
     config
 }
 
 #[test]
-fn a_value_that_no_reply_can_carry_is_told() {
+fn a_value_too_large_for_a_reply_is_reported() {
     // 66 bytes of headers.
     longest_value(2_048, 1_982);
     longest_value(9_216, 9_150);
@@ -233,10 +228,10 @@ fn a_value_that_no_reply_can_carry_is_told() {
     let huge = vec![1; 1 << 15];
     let put = frame(KvsOperation::Put, b"k", &huge);
     assert_eq!(ask(&mut bench, &put, WHOLE).0, KvsStatus::Done);
-    let mut small = config();
-    small.kvs.log = Bytes(1_000);
-    let put = frame(KvsOperation::Put, b"k", &[1; 1_000]);
-    let mut bench = Bench::new(&small);
+    // A log of 1 KiB on each of as many cores.
+    let small = app("kvs", PortMap::one_armed(1));
+    let put = frame(KvsOperation::Put, b"k", &[1; 1_010]);
+    let mut bench = Bench::on_core(&small, usize::from(partition_of(key_hash(b"k"), 1024)), 1024);
     assert_eq!(ask(&mut bench, &put, WHOLE).0, KvsStatus::TooLarge);
     assert_eq!(bench.counter("too_large"), 1);
 }

@@ -8,7 +8,6 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use nicforge_apps::kvs::KvsConfig;
 use nicforge_apps::{App, AppConfig, Apps, Place, PortMap, Verdict};
 use nicforge_nic::stage::Chain;
 use nicforge_nic::transmit::{Bridged, Departure, Egress, TransmitDriver, TransmitEngine, TxRing};
@@ -100,17 +99,15 @@ fn spec() -> NicSpec {
 impl Bench {
     /// A store with `hot` places.
     fn new(hot: u64) -> Bench {
-        Bench::with_log(hot, 1 << 20)
-    }
-
-    fn with_log(hot: u64, log: u64) -> Bench {
         let mut space = AddressSpace::default();
         let bytes = hot * 256;
         let mut nicmem = Nicmem::new(&mut space, 0, bytes);
         let memory = nicmem.alloc_nicmem(Application::default(), bytes).unwrap();
-        let mut config = AppConfig::new("kvs", PortMap::one_armed(1));
-        config.kvs =
-            KvsConfig { index_slots: 1_000, log: Bytes(log), hot: vec![memory], hot_value_bytes: VALUE_BYTES as u32 };
+        let mut config = AppConfig::new("kvs", PortMap::one_armed(1))
+            .with("kvs_index_slots", 1_000)
+            .with("kvs_log_mib", 1)
+            .with("kvs_value_bytes", VALUE_BYTES as u32);
+        config.hot.push(memory);
         let shared = Apps::shipped().share(&config, &mut space).unwrap();
         let app = Apps::shipped().build::<Flat>(&config, Place { core: 0, cores: 1 }, &mut space, &shared).unwrap();
         let pool = Pool::new(&mut space, 128);
@@ -276,7 +273,7 @@ fn a_reply_that_is_dropped_lets_go_of_its_value() {
 }
 
 #[test]
-fn what_is_asked_for_often_moves_in_and_the_rest_stays_out() {
+fn often_asked_items_move_into_nicmem_and_others_stay_out() {
     let mut bench = Bench::new(2);
     for key in 0..KEYS {
         bench.put(key, VALUE_BYTES);

@@ -6,7 +6,7 @@ use etherparse::{SlicedPacket, TransportSlice, icmpv4, icmpv6};
 use nicforge_apps::{AppConfig, PortMap, Verdict, parse_routes};
 use nicforge_nic::PortId;
 use nicforge_units::Time;
-use support::{Bench, address, answer, decode, fragments, ip_packet, one_hop_on, udp, unreachable};
+use support::{Bench, address, answer, app, decode, fragments, ip_packet, one_hop_on, udp, unreachable};
 
 const CLIENT: (&str, u16) = ("10.0.0.1", 1234);
 const SERVER: (&str, u16) = ("203.0.113.1", 33434);
@@ -17,10 +17,8 @@ const OUTSIDE: &str = "198.19.0.0";
 fn benches(addresses: bool) -> Vec<(&'static str, Bench)> {
     let bench = |name| {
         let mut config = AppConfig {
-            table_entries: 100,
-            service: Some(address(SERVER.0)),
             routes: parse_routes("routes", "0.0.0.0/0 1\n2001:db8::/32 1\n", 2).unwrap().into(),
-            ..AppConfig::new(name, PortMap::paired(2))
+            ..app(name, PortMap::paired(2)).with("table_entries", 100).with("service", SERVER.0)
         };
         if addresses {
             config.ports.0[0].address = Some(address(INSIDE));
@@ -101,7 +99,7 @@ fn the_way_back_errors_and_fragments_cost_a_hop() {
 }
 
 #[test]
-fn nobody_is_told_about_errors_and_later_fragments() {
+fn errors_and_later_fragments_trigger_no_icmp_error() {
     for (name, mut bench) in benches(true) {
         let error = unreachable(CLIENT.0, SERVER.0, ip_packet(&question()), 200);
         let [_, later] = fragments(&question(), 48, 7);

@@ -5,12 +5,11 @@ mod support;
 use std::collections::BTreeMap;
 
 use nicforge_apps::{AppConfig, PortMap};
-use nicforge_options::Values;
 use nicforge_units::Time;
 use support::{Bench, address, answer, decode, echo, icmp_sum_is_right, ip_packet, one_hop_on, tcp, udp, unreachable};
 
 fn config() -> AppConfig {
-    AppConfig { table_entries: 1000, ..AppConfig::new("lb", PortMap::one_armed(1)) }
+    AppConfig::new("lb", PortMap::one_armed(1)).with("table_entries", 1000)
 }
 
 fn flow(port: u16) -> Vec<u8> {
@@ -44,7 +43,7 @@ fn new_flows_go_round_robin_and_known_ones_stay() {
 /// Consistent hashing: another core, and this one after the flow has expired, choose the same server.
 #[test]
 fn a_lost_worker_or_an_expired_flow_keeps_its_server() {
-    let config = AppConfig { values: Values::default().with("lb_choice", "consistent"), ..config() };
+    let config = config().with("lb_choice", "consistent");
     let (mut first, mut second) = (Bench::on_core(&config, 0, 2), Bench::on_core(&config, 1, 2));
     let mut load: BTreeMap<_, u32> = BTreeMap::new();
     let to = |out: Vec<u8>| decode(&out).unwrap().destination.0;
@@ -64,7 +63,7 @@ fn a_lost_worker_or_an_expired_flow_keeps_its_server() {
 #[test]
 fn a_full_table_drops_new_flows_until_old_ones_expire() {
     let mut config = config();
-    config.table_entries = 50;
+    config.values.set("table_entries", 50);
     let mut bench = Bench::new(&config);
     for port in 1..=50 {
         bench.forward(0, &flow(port));
@@ -79,7 +78,7 @@ fn a_full_table_drops_new_flows_until_old_ones_expire() {
 #[test]
 fn only_the_service_is_balanced_when_there_is_one() {
     let mut config = config();
-    config.service = Some(address("203.0.113.1"));
+    config.values.set("service", "203.0.113.1");
     let mut bench = Bench::new(&config);
     bench.forward(0, &flow(1));
     let other = udp(("192.0.2.1", 1), ("203.0.113.2", 80), b"x");
@@ -89,8 +88,8 @@ fn only_the_service_is_balanced_when_there_is_one() {
 #[test]
 fn answers_come_from_the_service_and_open_no_flow() {
     let mut config = config();
-    config.service = Some(address("203.0.113.1"));
-    config.servers = 2;
+    config.values.set("service", "203.0.113.1");
+    config.values.set("servers", 2);
     let mut bench = Bench::new(&config);
     let asked = bench.forward(0, &flow(7));
     let seen = decode(&bench.forward(0, &answer(&asked, b"reply"))).unwrap();
@@ -148,7 +147,7 @@ fn errors_about_unknown_flows_are_dropped_by_name_and_open_none() {
 #[test]
 fn a_servers_error_quotes_what_the_client_sent() {
     let mut config = config();
-    config.service = Some(address("203.0.113.1"));
+    config.values.set("service", "203.0.113.1");
     let mut bench = Bench::new(&config);
     let asked = flow(7);
     let out = bench.forward(0, &asked);
@@ -165,7 +164,7 @@ fn a_servers_error_quotes_what_the_client_sent() {
 }
 
 #[test]
-fn what_has_no_ports_sticks_by_addresses_and_fragments_are_dropped() {
+fn packets_without_ports_stick_by_addresses_and_fragments_are_dropped() {
     let mut bench = Bench::new(&config());
     let mut ping = |identifier| {
         let out = bench.forward(0, &echo("192.0.2.1", "203.0.113.1", identifier, false));
@@ -185,7 +184,7 @@ fn what_has_no_ports_sticks_by_addresses_and_fragments_are_dropped() {
 #[test]
 fn all_fragments_of_a_packet_go_to_the_server_of_its_flow() {
     let mut config = config();
-    config.service = Some(address("203.0.113.1"));
+    config.values.set("service", "203.0.113.1");
     let mut bench = Bench::new(&config);
     // Another flow before it, so that the server is not the first one.
     bench.forward(0, &flow(6));

@@ -12,7 +12,7 @@ const SERVER: (&str, u16) = ("192.0.2.1", 53);
 
 /// Port 0 is inside, port 1 outside.
 fn config() -> AppConfig {
-    AppConfig { table_entries: 100, ..AppConfig::new("nat", PortMap::paired(2)) }
+    AppConfig::new("nat", PortMap::paired(2)).with("table_entries", 100)
 }
 
 fn seconds(s: u64) -> Time {
@@ -60,7 +60,7 @@ fn a_flow_keeps_its_port_and_each_flow_has_its_own() {
 }
 
 #[test]
-fn what_nobody_asked_for_is_dropped() {
+fn unsolicited_packets_are_dropped() {
     let mut bench = Bench::new(&config());
     assert_eq!(bench.drop(1, &udp(SERVER, ("198.19.0.0", 2000), b"x")), "no_flow");
     assert_eq!(bench.drop(1, &udp(SERVER, CLIENT, b"x")), "no_flow");
@@ -91,8 +91,8 @@ fn a_full_table_drops_new_flows_and_keeps_old_ones() {
 #[test]
 fn ports_run_out_by_name_and_come_back() {
     let mut config = config();
-    config.table_entries = 70_000;
-    config.external_addresses = Some(1);
+    config.values.set("table_entries", 70_000);
+    config.values.set("external_addresses", 1);
     let mut bench = Bench::new(&config);
     let frame = |n: u32| udp((&format!("10.0.{}.1", n >> 14), n as u16 & 0x3fff), SERVER, b"x");
     for n in 0..64_512 {
@@ -187,7 +187,7 @@ fn no_udp_checksum_stays_none_and_wrong_checksums_stay_wrong() {
 }
 
 #[test]
-fn what_is_not_ipv4_or_has_no_ports_is_dropped_by_name() {
+fn frames_without_ipv4_or_ports_are_dropped_by_cause() {
     let mut bench = Bench::new(&config());
     let mut arp = vec![0u8; 60];
     arp[12..14].copy_from_slice(&[0x08, 0x06]);
@@ -229,7 +229,7 @@ fn known_flows_can_be_learnt_before_the_run() {
 #[test]
 fn sixteen_cores_share_ten_million_flows_and_every_external_port() {
     let mut config = config();
-    config.table_entries = 10_000_000;
+    config.values.set("table_entries", 10_000_000);
     let partition = PortPartition::new(16);
     let mut outer = std::collections::BTreeSet::new();
     for core in [0, 7, 15] {

@@ -13,7 +13,7 @@ const SERVER: (&str, u16) = ("192.0.2.1", 53);
 const ROUTER: &str = "203.0.113.7";
 
 fn bench() -> Bench {
-    Bench::new(&AppConfig { table_entries: 100, ..AppConfig::new("nat", PortMap::paired(2)) })
+    Bench::new(&AppConfig::new("nat", PortMap::paired(2)).with("table_entries", 100))
 }
 
 #[test]

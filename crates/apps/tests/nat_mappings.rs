@@ -22,13 +22,13 @@ const EXTERNAL: &str = "198.19.0.1";
 type Make = for<'a, 'b> fn((&'a str, u16), (&'b str, u16), &[u8]) -> Vec<u8>;
 
 fn config(values: Values) -> AppConfig {
-    AppConfig {
-        table_entries: 1000,
-        external_base: address(EXTERNAL),
-        external_addresses: Some(1),
-        values: values.with("nat_mapping", Mapping::EndpointIndependent.word()),
-        ..AppConfig::new("nat", PortMap::paired(2))
-    }
+    let mut config = AppConfig::new("nat", PortMap::paired(2))
+        .with("table_entries", 1000)
+        .with("external_address", EXTERNAL)
+        .with("external_addresses", 1)
+        .with("nat_mapping", Mapping::EndpointIndependent);
+    config.values.extend(&values);
+    config
 }
 
 fn bench() -> Bench {
@@ -135,7 +135,7 @@ fn inside_hosts_reach_each_other_by_external_endpoints() {
 #[test]
 fn each_protocol_has_all_ports_and_udp_keeps_their_parity() {
     let mut config = config(Values::default());
-    config.table_entries = 70_000;
+    config.values.set("table_entries", 70_000);
     let mut bench = Bench::new(&config);
     let host = |n: u32| format!("10.0.{}.1", n >> 14);
     let mut seen = BTreeSet::new();
@@ -270,7 +270,7 @@ proptest! {
     #[test]
     fn mappings_stay_apart_and_end(steps in prop::collection::vec((0u8..4, 0u16..12, 0u8..6, 0u64..13), 1..120)) {
         let mut config = config(Values::default().with("nat_host_share_percent", 60));
-        config.table_entries = 20;
+        config.values.set("table_entries", 20);
         let mut bench = Bench::new(&config);
         let free = bench.counter("external_ports_free");
         let mut now = 0;

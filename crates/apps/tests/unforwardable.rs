@@ -7,7 +7,7 @@ use std::net::Ipv6Addr;
 use nicforge_apps::{AppConfig, PortMap, Verdict, parse_routes};
 use nicforge_nic::PortId;
 use nicforge_wire::headers::MacAddress;
-use support::{Bench, address, udp};
+use support::{Bench, address, app, udp};
 
 const CLIENT: &str = "10.99.1.77";
 const SERVER: &str = "203.0.113.5";
@@ -18,11 +18,11 @@ const MAC: [u8; 6] = [2, 0, 0, 0, 0, 0];
 fn routers() -> Vec<(&'static str, Bench)> {
     let bench = |name| {
         let mut config = AppConfig {
-            table_entries: 100,
-            external_base: address("198.19.0.1"),
-            external_addresses: Some(1),
             routes: parse_routes("routes", "0.0.0.0/0 1\n::/0 1\n", 2).unwrap().into(),
-            ..AppConfig::new(name, PortMap::paired(2))
+            ..app(name, PortMap::paired(2))
+                .with("table_entries", 100)
+                .with("external_address", "198.19.0.1")
+                .with("external_addresses", 1)
         };
         let port = &mut config.ports.0[0];
         port.mac = MacAddress(MAC);

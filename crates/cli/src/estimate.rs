@@ -52,7 +52,7 @@ pub fn amount(points: &[Point], machine: &Machine) -> String {
 /// About how many frames arrive in a point; `None` where the traffic alone decides.
 fn frames(settings: &Settings, machine: &Machine) -> Option<f64> {
     let sizes_vary =
-        settings.read::<Sizes>().packet_sizes != PacketSizes::Fixed && !settings.app_shape().serves_requests;
+        settings.read::<Sizes>().packet_sizes != PacketSizes::Fixed && settings.app_shape().requests.is_none();
     // Whole systems send what TCP lets them.
     if sizes_vary || settings.read::<Arrivals>().arrival == Arrival::PingPong || settings.is_of_whole_systems() {
         return None;

@@ -99,7 +99,7 @@ const TOO_MUCH: f64 = 0.05;
 /// within the window to be sent in the end.
 fn about_short_trials(settings: &Settings) -> Option<String> {
     let of_one_size =
-        settings.read::<Sizes>().packet_sizes == PacketSizes::Fixed || settings.app_shape().serves_requests;
+        settings.read::<Sizes>().packet_sizes == PacketSizes::Fixed || settings.app_shape().requests.is_some();
     let by_time = settings.read::<Measurement>().measure == Measure::NoDropRate && !settings.replays();
     if !by_time || !of_one_size {
         return None;
@@ -149,8 +149,9 @@ fn about_long_frames(settings: &Settings) -> Option<String> {
 
 /// Frames that the FIFO of a NIC has no room for, however slowly they come.
 fn about_fifo(settings: &Settings, machine: &Machine) -> Option<String> {
-    let puts =
-        settings.app_shape().serves_requests && !settings.replays() && settings.read::<Requests>().kvs_put_share > 0.0;
+    let puts = settings.app_shape().requests.is_some()
+        && !settings.replays()
+        && settings.read::<Requests>().kvs_put_share > 0.0;
     let longest = if puts { settings.put_bytes() } else { longest_made_up(settings)? };
     let (fifo, remedy) = fifo_of(machine, longest);
     (longest as usize > fifo).then(|| {

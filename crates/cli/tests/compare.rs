@@ -54,7 +54,7 @@ fn a_capture_is_played_to_its_end_on_both() {
 }
 
 #[test]
-fn what_only_a_simulation_can_do_is_refused_before_anything_runs() {
+fn simulated_only_points_are_refused_before_anything_runs() {
     let folder = folder();
     let before = files(folder.path());
     for (set, says) in [("nics=2", "2 NICs with cores of their own"), ("arrival=ping_pong", "ping-pong traffic")] {

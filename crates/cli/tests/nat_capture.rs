@@ -191,7 +191,7 @@ fn real_traffic_is_translated() {
 }
 
 #[test]
-fn what_a_nat_does_not_translate_is_counted_by_cause() {
+fn untranslated_packets_are_counted_by_cause() {
     let cases = [
         ("mixed/ndpi-reddit.pcap", "not_ipv4"),
         ("encap/zeek-gre-within-gre.pcap", "protocol"),

@@ -78,7 +78,7 @@ fn the_templates_run_live() {
         let text = text.replace("out/", &format!("{}/", folder.path().display()));
         let config = parse_live(&text, Path::new("live.toml"), &catalogue()).unwrap();
         run_live(&config, &Arc::default(), &mut |_| {}).unwrap();
-        let written = folder.path().join(format!("{}.pcap", config.name));
+        let written = folder.path().join(format!("{}.pcap", config.name()));
         assert!(std::fs::metadata(&written).unwrap().len() > 1000, "{}", written.display());
     }
 }

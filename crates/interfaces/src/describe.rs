@@ -151,7 +151,7 @@ pub struct Around<'a> {
     pub received: Received,
     /// When the run ends, in ms.
     pub ends_ms: f64,
-    /// Whether somebody set a key.
+    /// Whether a key is set.
     pub is_set: &'a dyn Fn(&str) -> bool,
 }
 

@@ -34,7 +34,7 @@ pub struct Plan {
     pub nicmem: NicMemory,
     /// The interface that is emulated, where one is.
     pub emulates: Option<InterfaceEntry>,
-    /// The core that then plays this NIC, or nobody where there is none.
+    /// The core that plays this NIC, if one does.
     pub emulator: Owner,
     /// What the scenario says; an interface reads its own options from it.
     pub values: Values,
@@ -70,7 +70,7 @@ pub enum InterfaceError {
     /// What a descriptor of the batched list has room for.
     #[error("list_batch of {0}: descriptors of the batched list have 2 or 4 buffers")]
     ListBatch(usize),
-    /// A shared ring needs somebody who uses it.
+    /// A shared ring needs a core that uses it.
     #[error("sharing of 0: at least 1 core uses each ring")]
     NoSharing,
     /// There is no such interface.

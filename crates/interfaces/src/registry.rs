@@ -1,4 +1,4 @@
-//! The interfaces that a run may name, as a value: whoever assembles a program adds its own to those that are shipped.
+//! The interfaces that a run may name, as a value: a program adds its own to the shipped ones.
 
 use nicforge_nic::{DriverHalf, ReceiveHalf};
 use nicforge_platform::{AddressSpace, Flat, Ground, Sim};

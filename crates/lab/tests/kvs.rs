@@ -195,7 +195,7 @@ fn a_hot_area_without_a_value_in_it_is_refused() {
 }
 
 #[test]
-fn what_is_deleted_is_not_found() {
+fn a_deleted_key_is_not_found() {
     // Every request finds what the ones before left: a PUT's share of the keys that were touched.
     let settings =
         store().with("kvs_keys", 100).with("kvs_put_share", 0.2).with("kvs_delete_share", 0.6).with("window_ms", 0.2);

@@ -212,7 +212,7 @@ fn garbage_is_counted_and_disturbs_nobody() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_its_place() {
+fn impossible_live_points_are_refused_with_their_place() {
     let live = "[live]\nname = \"x\"\n";
     let port = "[[port]]\ninterface = \"a\"\n";
     for (text, says) in [

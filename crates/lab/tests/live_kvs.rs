@@ -11,7 +11,7 @@ use nicforge_units::BitRate;
 use nicforge_wire::capture::{CaptureFormat, CaptureReader, CaptureWriter};
 use nicforge_wire::headers::MacAddress;
 use nicforge_wire::traffic::{
-    ArrivalModel, FlowChoice, FlowSpace, Line, PairSpace, RequestConfig, Requests, TrafficSource,
+    ArrivalModel, FlowChoice, FlowSpace, Line, PairSpace, RequestConfig, RequestProtocol, Requests, TrafficSource,
 };
 
 const REQUESTS: usize = 3_000;
@@ -20,6 +20,7 @@ const REQUESTS: usize = 3_000;
 fn write_requests(path: &Path) {
     let rate = BitRate::from_gbps(1.0);
     let requests = Requests::new(RequestConfig {
+        protocol: RequestProtocol::Kvs,
         seed: 1,
         line: Line::ethernet(BitRate::from_gbps(100.0)),
         arrival: ArrivalModel::Constant { rate },

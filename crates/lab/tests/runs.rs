@@ -210,7 +210,7 @@ fn an_idle_server_drops_nothing() {
 
 /// Cores that sleep through the window, and cores that slept long before it.
 #[test]
-fn who_sleeps_is_idle() {
+fn a_sleeping_core_is_idle() {
     let settings = small().with("flow_choice", "single").with("nics", 1).with("cores", 4).with("offered_gbps", 40.0);
     let busy = run(&settings, 1).idle_fraction.unwrap();
     assert!((0.75..1.0).contains(&busy), "three of four cores get nothing: {busy}");

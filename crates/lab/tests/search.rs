@@ -108,7 +108,7 @@ fn a_short_warm_up_finds_what_a_long_one_does() {
 /// The warm-up fills the transmit ring of a single flow's core. By the next trial its buffers are taken back: a core
 /// that did that with the first packet would be late for those that follow, and the ring would fill again.
 #[test]
-fn what_overload_leaves_in_rings_is_no_trial_s_burden() {
+fn a_trial_starts_with_empty_rings_after_overload() {
     let settings = search()
         .with("app", "l3fwd")
         .with("cores", 1)

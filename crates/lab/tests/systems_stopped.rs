@@ -50,7 +50,7 @@ fn a_core_that_sleeps_beyond_the_window_was_idle_in_it() {
 
 /// Connections that wait for a timer go on after a fifth of a second, not after a whole one.
 #[test]
-fn what_was_lost_is_sent_again_after_200_ms() {
+fn lost_segments_are_sent_again_after_200_ms() {
     let point = run(&overflowing().with("warmup_ms", 20.0).with("window_ms", 280.0));
     assert!(point.metrics.bandwidth_gbps.unwrap() > 0.1, "{point:?}");
     assert!(point.steadiness.is_steady());

@@ -1,7 +1,7 @@
 //! Completion rings: the NIC only writes, software only reads (rxBisect, section 2).
 //!
 //! Each entry is one cache line. Its last word carries the done bit, which flips its meaning on
-//! every pass through the ring, so that nobody has to clear it.
+//! every pass through the ring, so that software need not clear it.
 //!
 //! | word | writer | content |
 //! | --- | --- | --- |
@@ -308,7 +308,7 @@ impl CompletionReader {
         CompletionReader { cursor }
     }
 
-    /// The same as [`peek`](Self::peek) for whoever knows that no other has come behind it.
+    /// The same as [`peek`](Self::peek) for callers that know of no completion behind it.
     #[inline(always)]
     pub fn peek_last<C: Cpu>(&self, cpu: &mut C) -> Option<(Completion, CompletionReader)> {
         let words = entry(cpu, self.cursor.at, self.cursor.done)?;

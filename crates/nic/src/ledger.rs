@@ -61,7 +61,7 @@ impl Ledger {
         }
     }
 
-    /// Nobody has what `holder` had.
+    /// Clears the entries of `holder`.
     pub fn clear<C: Cpu>(&self, cpu: &mut C, holder: u16) {
         for number in 0..self.pool.count() as u64 {
             let entry = self.entry(number);
@@ -104,7 +104,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn what_a_dead_worker_held_comes_back_once() {
+    fn a_dead_workers_buffers_return_once() {
         let mut space = AddressSpace::default();
         let pool = Pool::new(&mut space, 100);
         let ledger = Ledger::new(&mut space, pool);

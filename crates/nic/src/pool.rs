@@ -128,7 +128,7 @@ impl Pool {
         self.count as usize
     }
 
-    /// Puts all buffers into the shared ring; once, before anybody takes one.
+    /// Puts all buffers into the shared ring; once, before the first is taken.
     pub fn start<C: Cpu>(&self, cpu: &mut C) {
         for number in 0..self.count {
             cpu.store(self.entry(number), self.buffer(number).0);

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::{Place, nearest};
 
-/// Largest scenario or machine file we read, in bytes; beyond it somebody named the wrong file.
+/// Largest scenario or machine file we read, in bytes; a larger one is the wrong file.
 pub const LARGEST_FILE_BYTES: u64 = 1 << 20;
 
 /// No live run takes longer: four months. Times are counted in picoseconds, and end after seven.
@@ -67,7 +67,7 @@ pub fn read_text(file: &Path) -> Result<String, ConfigError> {
 /// Options that do not go together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// The keys concerned; the first of them that somebody set is where the error points.
+    /// The keys concerned; the error points to the first of them that is set.
     pub keys: &'static [&'static str],
     /// What is wrong.
     pub wrong: String,

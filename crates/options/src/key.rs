@@ -2,7 +2,7 @@
 
 use crate::near::{nearest, powers_next_to};
 use crate::unit::{convert, number_and_unit};
-use crate::{Node, Value, Vocabulary};
+use crate::{Located, Node, Place, Value, Vocabulary};
 
 /// The declaration of one key, as [`options!`](crate::options) makes it of a field.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +44,8 @@ pub enum Allowed {
     File,
     /// Text in a form of its own.
     Form(&'static Form),
+    /// A list of texts in a form of their own.
+    List(&'static Form),
 }
 
 /// A form that texts have.
@@ -62,6 +64,8 @@ pub struct Refusal {
     pub wrong: String,
     /// What would be right.
     pub right: String,
+    /// Where the wrong item of a list stands; `None`: the whole value is wrong.
+    pub place: Option<Place>,
 }
 
 impl Key {
@@ -87,7 +91,12 @@ impl Key {
     pub fn takes_text(&self) -> bool {
         matches!(
             self.allowed,
-            Allowed::Choice(_) | Allowed::Named(_) | Allowed::NamedList(_) | Allowed::File | Allowed::Form(_)
+            Allowed::Choice(_)
+                | Allowed::Named(_)
+                | Allowed::NamedList(_)
+                | Allowed::File
+                | Allowed::Form(_)
+                | Allowed::List(_)
         )
     }
 
@@ -116,6 +125,7 @@ impl Key {
             (Allowed::Form(form), Node::Text(text)) => {
                 (form.parse)(text).map(Value::Text).ok_or_else(|| self.refuse(node, vocabulary))
             }
+            (Allowed::List(form), Node::List(items)) => self.list(form, items, vocabulary),
             _ => Err(self.refuse(node, vocabulary)),
         }
     }
@@ -138,6 +148,7 @@ impl Key {
             }
             Allowed::File => "a path of a file, in quotes".to_string(),
             Allowed::Form(form) => form.says.to_string(),
+            Allowed::List(form) => format!("a list, in brackets, each {}", form.says),
         }
     }
 
@@ -163,6 +174,19 @@ impl Key {
         fits.then_some(value)
     }
 
+    /// Each item of a list, with commas between them.
+    fn list(&self, form: &Form, items: &[Located], vocabulary: &Vocabulary) -> Result<Value, Refusal> {
+        let item = |item: &Located| {
+            let text = match &item.node {
+                Node::Text(text) => (form.parse)(text),
+                _ => None,
+            };
+            text.ok_or_else(|| Refusal { place: Some(item.place.clone()), ..self.refuse(&item.node, vocabulary) })
+        };
+        let texts = items.iter().map(item).collect::<Result<Vec<_>, _>>()?;
+        Ok(Value::Text(texts.join(", ")))
+    }
+
     fn choose(&self, text: &str, known: &[&str]) -> Result<Value, Refusal> {
         if known.contains(&text) {
             return Ok(Value::Text(text.to_string()));
@@ -173,6 +197,7 @@ impl Key {
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None => format!("known: {}", known.join(", ")),
             },
+            place: None,
         })
     }
 
@@ -183,7 +208,7 @@ impl Key {
             self.choose(name, known)?;
             if names[..number].contains(name) {
                 let wrong = format!("`{}` names \"{name}\" twice", self.name);
-                return Err(Refusal { wrong, right: "name each once".to_string() });
+                return Err(Refusal { wrong, right: "name each once".to_string(), place: None });
             }
         }
         Ok(Value::Text(names.join(", ")))
@@ -193,13 +218,14 @@ impl Key {
         Refusal {
             wrong: format!("`{}` cannot be {}", self.name, node.show()),
             right: format!("`{}` takes {}{}", self.name, self.takes(vocabulary), self.plain_number(node)),
+            place: None,
         }
     }
 
     fn refuse_size(&self, value: i64, least: u64, most: u64) -> Refusal {
         let wrong = format!("`{}` cannot be {value}: not a power of two from {least} to {most}", self.name);
         let right = powers_next_to(u64::try_from(value).unwrap_or(0), least, most);
-        Refusal { wrong, right }
+        Refusal { wrong, right, place: None }
     }
 
     /// For a number that was written in another form than the key takes: the same as it takes it.
@@ -230,7 +256,7 @@ impl Allowed {
     /// A function's address says nothing about what it does.
     fn without_code(self) -> Result<Allowed, &'static str> {
         match self {
-            Allowed::Form(form) => Err(form.says),
+            Allowed::Form(form) | Allowed::List(form) => Err(form.says),
             other => Ok(other),
         }
     }

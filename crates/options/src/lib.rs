@@ -14,11 +14,14 @@
 mod error;
 mod key;
 mod near;
+mod network;
 mod options;
 mod place;
+mod section;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod typed;
 mod unit;
 mod value;
 mod values;
@@ -27,9 +30,12 @@ mod vocabulary;
 pub use error::{ConfigError, Finding, LARGEST_FILE_BYTES, SECONDS_MAX, ensure, read_text, shorten};
 pub use key::{Allowed, Form, Key, Refusal};
 pub use near::{nearest, powers_next_to};
+pub use network::{IP, IPV4, IPV6, NAME, PATH};
 pub use options::Options;
-pub use place::Place;
+pub use place::{Place, Places};
+pub use section::Section;
 pub use tree::{Field, Located, Node, parse_tree, parse_value};
+pub use typed::{Misfit, TypedError, parse_typed};
 pub use unit::{convert, number_and_unit};
 pub use value::{OptionType, Value};
 pub use values::Values;

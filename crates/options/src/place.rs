@@ -48,20 +48,21 @@ impl fmt::Display for Place {
 }
 
 /// Turns byte offsets of one text into places.
-pub(crate) struct Places<'a> {
+pub struct Places<'a> {
     file: Arc<Path>,
     text: &'a str,
     line_starts: Vec<usize>,
 }
 
 impl<'a> Places<'a> {
-    pub(crate) fn new(text: &'a str, file: &Path) -> Places<'a> {
+    /// Of `text`, which stands in `file`.
+    pub fn new(text: &'a str, file: &Path) -> Places<'a> {
         let after_newline = text.match_indices('\n').map(|(at, _)| at + 1);
         Places { file: file.into(), text, line_starts: std::iter::once(0).chain(after_newline).collect() }
     }
 
     /// The place where `span` begins; the file as a whole without one.
-    pub(crate) fn at(&self, span: Option<Range<usize>>) -> Place {
+    pub fn at(&self, span: Option<Range<usize>>) -> Place {
         let Some(span) = span else {
             return Place::File(self.file.clone());
         };

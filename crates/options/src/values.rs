@@ -25,6 +25,16 @@ impl Values {
         self
     }
 
+    /// Stores all of `others`.
+    pub fn extend(&mut self, others: &Values) {
+        self.0.extend(others.0.iter().map(|(name, value)| (name.clone(), value.clone())));
+    }
+
+    /// Every value with its key, in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
     /// The options of one owner.
     pub fn read<O: Options>(&self) -> O {
         O::of(self)

@@ -132,12 +132,18 @@ impl Vocabulary {
     pub fn markdown(&self) -> String {
         let mut text = String::from(HEAD);
         for (owners, keys) in self.groups() {
-            text.push_str(&format!("\n## {owners}\n\n{TABLE_HEAD}"));
-            for key in keys {
-                let Key { name, doc, source, .. } = key;
-                let (takes, default) = (key.takes(self), key.default_text());
-                text.push_str(&format!("| `{name}` | {takes} | {default} | {doc} | {source} |\n"));
-            }
+            text.push_str(&self.table(&owners, &keys));
+        }
+        text
+    }
+
+    /// A chapter with a table of `keys`.
+    pub fn table(&self, title: &str, keys: &[&Key]) -> String {
+        let mut text = format!("\n## {title}\n\n{TABLE_HEAD}");
+        for key in keys {
+            let Key { name, doc, source, .. } = key;
+            let (takes, default) = (key.takes(self), key.default_text());
+            text.push_str(&format!("| `{name}` | {takes} | {default} | {doc} | {source} |\n"));
         }
         text
     }
@@ -160,7 +166,8 @@ const HEAD: &str = "\
 # Settings
 
 Keys of `[settings]`, `[[variant]]`, `[sweep]` and `--set key=value`, under the modules that read them. A key counts in
-points that use one of its modules. This page is written by `nicforge list settings --markdown`.
+points that use one of its modules. The tables at the end are keys of other sections of live files (docs/live.md). This
+page is written by `nicforge list settings --markdown`.
 ";
 
 const TABLE_HEAD: &str = "\

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 
 use memmap2::MmapMut;
 
-/// Zeroed bytes. Pages that nobody touches cost nothing.
+/// Zeroed bytes. Untouched pages cost nothing.
 #[derive(Debug)]
 pub struct HostBytes {
     map: MmapMut,

@@ -14,7 +14,7 @@ pub struct Register {
     pub index: u32,
 }
 
-/// What a core is busy with, so that its cycles can be told apart in the report.
+/// The account that a core's cycles are charged to, as the report shows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Receive and transmit code of the driver.
@@ -66,7 +66,7 @@ impl Atomic {
 ///
 /// Live: plain loads and stores. Sim: the same bytes, plus a charge in cycles.
 pub trait Cpu {
-    /// Reads a value that nobody writes meanwhile; the core waits for it (a dependent access).
+    /// Reads a value without concurrent writers; the core waits for it (a dependent access).
     fn load<T: Pod>(&mut self, at: Addr) -> T;
 
     /// Writes a value through the store buffer; the core does not wait.

@@ -26,7 +26,7 @@ impl FlatCpu {
         FlatCpu::over(HostBytes::zeroed(bytes))
     }
 
-    /// The memory of somebody else, such as that of a run that is over.
+    /// Memory taken from elsewhere, such as from a finished run.
     pub fn over(memory: HostBytes) -> FlatCpu {
         FlatCpu { memory, registers: BTreeMap::new(), part: Part::App, now: Time::ZERO, work: Cycles(0) }
     }
@@ -41,7 +41,7 @@ impl FlatCpu {
         self.work
     }
 
-    /// The memory, for whoever takes it over after tables were filled.
+    /// The memory, to hand over once tables are filled.
     pub fn into_memory(self) -> HostBytes {
         self.memory
     }

@@ -1,4 +1,4 @@
-//! A core that is another one but for some of what it does.
+//! A core that forwards to another one, except for some operations.
 
 /// Methods of [`Cpu`](crate::Cpu) that the core in field `$to` does: `forward_cpu!(cpu: load store);`. Those that
 /// the contract defines by others need no mention.

@@ -103,7 +103,7 @@ fn sleep(sleeper_fences: bool, waker_fences: bool) -> bool {
 }
 
 #[test]
-fn nobody_sleeps_over_work() {
+fn no_side_sleeps_over_pending_work() {
     assert!(sleep(true, true));
 }
 

@@ -6,16 +6,18 @@ use std::collections::BTreeMap;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use nicforge_units::{BitRate, Time};
 use nicforge_wire::headers::{
-    KVS_HEADER_LEN, KVS_PORT, KVS_VERSION, KvsOperation, KvsStatus, KvsView, MacAddress, key_hash, partition_of,
+    KVS_HEADER_LEN, KVS_PORT, KVS_VERSION, KvsOperation, KvsStatus, KvsView, MAGIC_REQUEST, MEMCACHED_HEADER_LEN,
+    MEMCACHED_PORT, MacAddress, MemcachedView, key_hash, memcached_opcode, partition_of,
 };
 use nicforge_wire::parse_frame;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 use nicforge_wire::traffic::{
-    ArrivalModel, FlowChoice, FlowSpace, Line, PairSpace, RequestConfig, Requests, TrafficSource,
+    ArrivalModel, FlowChoice, FlowSpace, Line, PairSpace, RequestConfig, RequestProtocol, Requests, TrafficSource,
 };
 
 fn config(key_bytes: u16, value_bytes: u16) -> RequestConfig {
     RequestConfig {
+        protocol: RequestProtocol::Kvs,
         seed: 1,
         line: Line::ethernet(BitRate::from_gbps(100.0)),
         arrival: ArrivalModel::Constant { rate: BitRate::from_gbps(80.0) },
@@ -51,7 +53,7 @@ fn payload(frame: &[u8]) -> Vec<u8> {
     let udp_header = udp.to_header();
     let checksum = udp_header.calc_checksum_ipv4(&header, udp.payload());
     assert_eq!(checksum.unwrap(), udp_header.checksum);
-    assert_eq!(udp_header.destination_port, KVS_PORT);
+    assert!([KVS_PORT, MEMCACHED_PORT].contains(&udp_header.destination_port));
     udp.payload().to_vec()
 }
 
@@ -83,6 +85,44 @@ fn every_request_is_whole_and_for_a_known_pair() {
             assert!(view.operation().is_some());
             assert_eq!(value, expected);
             assert_eq!(usize::from(view.value_len()), expected.len());
+        }
+    }
+}
+
+#[test]
+fn requests_of_memcached_are_whole_and_for_a_known_pair() {
+    for (key_bytes, value_bytes) in [(8, 8), (13, 17), (128, 1024)] {
+        let config = RequestConfig { protocol: RequestProtocol::Memcached, ..config(key_bytes, value_bytes) };
+        let pairs = config.pairs;
+        let keys = (0..pairs.count()).map(|index| {
+            let mut key = Vec::new();
+            pairs.key(index, &mut key);
+            (key, index)
+        });
+        let known: BTreeMap<Vec<u8>, u64> = keys.collect();
+        let mut source = source(config);
+        let mut ports = BTreeMap::new();
+        for sequence in 0..2_000 {
+            let arrival = source.next().unwrap();
+            let frame = parse_frame(arrival.bytes).unwrap();
+            // A client has one port.
+            assert_eq!(*ports.entry(arrival.flow).or_insert(frame.source_port), frame.source_port);
+            let bytes = payload(arrival.bytes);
+            let view = MemcachedView::new(&bytes[..]).unwrap();
+            assert_eq!((view.datagram(), view.magic()), ((0, 1), MAGIC_REQUEST));
+            assert_eq!(view.body_len() as usize, bytes.len() - MEMCACHED_HEADER_LEN);
+            assert_eq!(bytes[20..24], (sequence as u32).to_be_bytes());
+            let (extras, rest) = bytes[MEMCACHED_HEADER_LEN..].split_at(view.extras_len().into());
+            let (key, value) = rest.split_at(view.key_len().into());
+            let mut expected = Vec::new();
+            match view.opcode() {
+                memcached_opcode::SET => pairs.value(known[key], sequence, &mut expected),
+                memcached_opcode::GET | memcached_opcode::DELETE => {
+                    assert!(extras.is_empty() && known.contains_key(key))
+                }
+                other => panic!("{other}"),
+            }
+            assert_eq!(value, expected);
         }
     }
 }

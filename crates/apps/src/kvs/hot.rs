@@ -26,9 +26,9 @@ use crate::copy::copy;
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct Slot {
-    /// Packets that refer to the stable buffer. Dropped by whoever frees the packet.
+    /// Packets that refer to the stable buffer. Freeing the packet drops one.
     references: u64,
-    /// Where in the log the item is, + 1; 0: it is nobody's.
+    /// Where in the log the item is, + 1; 0: the place is free.
     item: u64,
     hash: u64,
     /// Whether the stable buffer has the item's value.

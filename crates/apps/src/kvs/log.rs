@@ -7,7 +7,7 @@
 //! As in MICA (NSDI 2014, section 4.3.1), with which items share nothing but this memory: there
 //! is nothing to free. A position counts all words that were ever written, so that an item is
 //! still whole as long as no more than the log's size was written since. Items lie in one piece:
-//! what does not fit before the end of the memory begins anew at its beginning.
+//! what does not fit before the end of the memory wraps to its beginning.
 
 use bytemuck::{Pod, Zeroable};
 use nicforge_nic::Segment;

@@ -23,12 +23,15 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-use nicforge_nic::{Allocation, Packet, Segment, Verdict};
+use nicforge_nic::{Packet, Segment, Verdict};
 use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_units::{Bytes, CACHE_LINE_BYTES};
 use nicforge_wire::headers::{KvsOperation, KvsStatus, key_hash, partition_of};
 
+use nicforge_wire::traffic::RequestProtocol;
+
 use crate::options::HotValues;
+use crate::options::KvsOptions;
 use crate::{AppConfig, AppError, AppKind, AppShape, Application, Place, SharedTables};
 use hot::{HotItems, Lent};
 use request::Request;
@@ -37,27 +40,6 @@ use store::{Partition, Value};
 pub use hot::hot_place_bytes;
 pub use index::{BUCKET_SLOTS, index_keeps};
 pub use log::item_bytes;
-
-/// Sizes of the store, over all cores.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KvsConfig {
-    /// Slots of the index; rounded up to a power of two of buckets for each core.
-    pub index_slots: u64,
-    /// Bytes of the circular logs.
-    pub log: Bytes,
-    /// Memory of the NIC of each port for values of hot items, shared evenly by its cores; none:
-    /// no item is hot.
-    pub hot: Vec<Allocation>,
-    /// The largest value that gets a place there, in bytes.
-    pub hot_value_bytes: u32,
-}
-
-impl Default for KvsConfig {
-    /// For about a million small pairs.
-    fn default() -> KvsConfig {
-        KvsConfig { index_slots: 2_000_000, log: Bytes(256 << 20), hot: Vec::new(), hot_value_bytes: 1024 }
-    }
-}
 
 /// The store on one core.
 #[derive(Clone, Debug)]
@@ -95,19 +77,20 @@ impl Kvs {
             value: cores as u64,
             range: "at most 65535 for each port",
         })?;
-        let slots = share(config.kvs.index_slots);
+        let KvsOptions { value, kvs_index_slots, kvs_log_mib, .. } = config.read();
+        let slots = share(kvs_index_slots);
         if slots == 0 || slots > 1 << 35 {
             return Err(AppError::OutOfRange {
                 setting: "kvs_index_slots",
-                value: config.kvs.index_slots,
+                value: kvs_index_slots,
                 range: "at least 1, and at most 2^35 for each core",
             });
         }
-        let log = Bytes(share(config.kvs.log.0));
-        let hot = config.kvs.hot.get(core / queues).and_then(|memory| {
+        let log = Bytes(share(u64::from(kvs_log_mib) << 20));
+        let hot = config.hot.get(core / queues).and_then(|memory| {
             let each = memory.len / queues as u64 / CACHE_LINE_BYTES * CACHE_LINE_BYTES;
             let at = memory.at + each * (core % queues) as u64;
-            HotItems::allocate(space, (at, each), config.kvs.hot_value_bytes)
+            HotItems::allocate(space, (at, each), value.kvs_value_bytes)
         });
         Ok(Kvs {
             partition: Partition::allocate(space, slots, log).with_hot(hot),
@@ -167,15 +150,6 @@ impl Kvs {
         }
     }
 
-    /// Stores a pair without a request, if its key is of this partition.
-    pub fn store<C: Cpu>(&mut self, cpu: &mut C, key: &[u8], value: &[u8]) {
-        let hash = key_hash(key);
-        if partition_of(hash, self.of) == self.number {
-            // A pair that is too large is missing when it is asked for, and counted there.
-            let _ = self.partition.put(cpu, hash, key, value);
-        }
-    }
-
     /// Makes a stored pair hot without a request, while there is room.
     pub fn preload_hot<C: Cpu>(&mut self, cpu: &mut C, key: &[u8]) {
         let hash = key_hash(key);
@@ -186,6 +160,14 @@ impl Kvs {
 }
 
 impl<C: Cpu> Application<C> for Kvs {
+    fn store_pair(&mut self, cpu: &mut C, key: &[u8], value: &[u8]) {
+        let hash = key_hash(key);
+        if partition_of(hash, self.of) == self.number {
+            // A pair that is too large is missing when it is asked for, and counted there.
+            let _ = self.partition.put(cpu, hash, key, value);
+        }
+    }
+
     /// Serves one request.
     fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
         let request = match request::parse(cpu, packet, self.buffer_room) {
@@ -238,7 +220,7 @@ impl AppKind for Kvs {
 
     fn shape(options: &Self::Options) -> AppShape {
         AppShape {
-            serves_requests: true,
+            requests: Some(RequestProtocol::Kvs),
             values_in_nicmem: options.kvs_hot_values == HotValues::Nicmem,
             ..AppShape::default()
         }

@@ -1,7 +1,7 @@
 //! How often keys were asked for of late: a count-min sketch in blocks, which ages.
 //!
 //! A key has four counters of a byte, all in one cache line; an increment raises those that are
-//! lowest, and the estimate is the lowest, so that it is never too low but for age. Ageing halves
+//! lowest, and the estimate is the lowest, so that it is too low only by age. Ageing halves
 //! one line after the other, as TinyLFU does for all at once (Einziger et al., "TinyLFU: A Highly
 //! Efficient Cache Admission Policy", section 3.3; Cormode and Muthukrishnan for the sketch).
 
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_often_stands_out_and_is_forgotten_again() {
+    fn often_asked_keys_stand_out_and_age() {
         let (mut sketch, mut cpu) = sketch(64);
         for round in 0..2_000u64 {
             sketch.add(&mut cpu, 7);

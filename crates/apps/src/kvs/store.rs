@@ -221,7 +221,7 @@ impl Partition {
         slot
     }
 
-    /// After 2^48 words the positions of the log begin anew, and so does everything else.
+    /// After 2^48 words the positions of the log wrap, and so does everything else.
     #[cold]
     fn restart<C: Cpu>(&mut self, cpu: &mut C) {
         self.index.clear_all(cpu);

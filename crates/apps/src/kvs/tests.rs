@@ -240,7 +240,7 @@ fn the_index_is_empty_when_positions_begin_anew() {
 }
 
 #[test]
-fn what_is_larger_than_the_log_is_refused_and_the_old_value_stays() {
+fn a_value_larger_than_the_log_is_refused_and_the_old_one_stays() {
     let (mut partition, mut cpu) = partition(8, 64);
     let hash = key_hash(b"key");
     partition.put(&mut cpu, hash, b"key", b"small").unwrap();

@@ -9,6 +9,7 @@ use super::entry::{CLOSING, IN_USE, NatEntry, PEER, SEEN, STATE};
 use super::mapping::{Endpoint, Mappings, NO_PORT};
 use super::policy::{Mapping, NatOptions};
 use super::waiting::Waiting;
+use crate::options::ExternalOptions;
 use crate::tables::{Cuckoo, Entry, External, FlowKey, PortPartition, PortPool, Side};
 use crate::{AppConfig, AppError, Timeouts};
 
@@ -47,8 +48,9 @@ pub struct Flows {
 pub(super) fn external_addresses(config: &AppConfig, cores: usize) -> Result<u32, AppError> {
     let flows = config.entries_per_core(cores, 2)? / 2;
     let enough = flows.div_ceil(PortPartition::new(cores).share());
-    let addresses = config.external_addresses.unwrap_or(enough);
-    let base = u64::from(config.external_base.to_bits());
+    let ExternalOptions { external_address, external_addresses } = config.read();
+    let addresses = external_addresses.unwrap_or(enough);
+    let base = u64::from(external_address.to_bits());
     if !(1..=1 << 16).contains(&addresses) || base + u64::from(addresses) > 1 << 32 {
         return Err(AppError::OutOfRange {
             setting: "external_addresses",
@@ -70,8 +72,8 @@ impl Flows {
         let entries = config.entries_per_core(cores, 2)?;
         let partition = PortPartition::new(cores);
         let addresses = external_addresses(config, cores)?;
-        let base = config.external_base.to_bits();
-        let options: NatOptions = config.values.read();
+        let base = config.read::<ExternalOptions>().external_address.to_bits();
+        let options: NatOptions = config.read();
         let timeouts = options.timeouts(config.timeouts);
         let (tcp, others) = (timeouts.tcp_transitory, timeouts.udp.min(timeouts.icmp));
         let table = Cuckoo::allocate(space, entries);

@@ -16,6 +16,7 @@ use nicforge_wire::headers::ip_protocol;
 
 use super::policy::{Filtering, NatOptions};
 use crate::AppConfig;
+use crate::options::ExternalOptions;
 use crate::tables::{Cuckoo, Entry, External, FlowKey, Parity, PortBits, PortPartition, Side, Unforeseen, mix};
 
 /// The name of a drop: no external port is free.
@@ -118,8 +119,8 @@ impl Mappings {
         (flows, addresses): (u32, u32),
         space: &mut AddressSpace,
     ) -> Mappings {
-        let options: NatOptions = config.values.read();
-        let base = config.external_base.to_bits();
+        let options: NatOptions = config.read();
+        let base = config.read::<ExternalOptions>().external_address.to_bits();
         let mut pool = || PortBits::allocate(space, partition, core, base, addresses);
         let ports = [pool(), pool(), pool()];
         let owned = |external: External| partition.owner_core(external.port).is_none_or(|owner| owner == core);

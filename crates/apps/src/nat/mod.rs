@@ -39,6 +39,7 @@ pub mod policy;
 mod waiting;
 
 use nicforge_nic::{Packet, PortRule, Steering, Verdict};
+use nicforge_options::Owner;
 use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_wire::Fragment;
 use nicforge_wire::headers::{TcpFlags, icmp_type, ip_protocol};
@@ -48,6 +49,7 @@ use crate::expired::LastHop;
 use crate::forwardable;
 use crate::fragment::Fragments;
 use crate::headers::{self, Headers};
+use crate::options::ExternalOptions;
 use crate::tables::{FlowKey, PortPartition, Side};
 use crate::{
     AppConfig, AppError, AppKind, AppShape, Application, Flow, FullTable, NeededAddress, Place, PortMap, SharedTables,
@@ -59,14 +61,14 @@ use nicforge_wire::rewrite::{self, End};
 pub(crate) fn port_rule(config: &AppConfig, first: usize, cores: usize) -> Result<PortRule, AppError> {
     let ports = PortPartition::new(cores);
     Ok(PortRule {
-        first_address: config.external_base.to_bits(),
+        first_address: config.read::<ExternalOptions>().external_address.to_bits(),
         addresses: external_addresses(config, cores)?,
         first_port: ports.first_port(first),
         share: ports.share(),
     })
 }
 
-/// Nobody inside has a flow that the packet belongs to, or may be reached by it.
+/// The packet belongs to no flow, and no mapping lets it in.
 const NO_FLOW: &str = "no_flow";
 
 /// The NAT on one core.
@@ -321,6 +323,10 @@ impl AppKind for Nat {
             needs_address: Some(NeededAddress::External),
             ..AppShape::default()
         }
+    }
+
+    fn addresses() -> Owner {
+        Owner::of::<ExternalOptions>("application", Self::NAME, Self::ABOUT)
     }
 
     fn steer(config: &AppConfig, steering: &mut Steering, first: usize, cores: usize) -> Result<(), AppError> {

@@ -1,4 +1,4 @@
-//! TCP flows that give way when a new flow finds no room: closing ones first, then ones that nobody has answered.
+//! TCP flows that give way when a new flow finds no room: closing ones first, then unanswered ones.
 
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 
@@ -56,7 +56,7 @@ impl Waiting {
         self.closing.push(cpu, flow);
     }
 
-    /// The flow of entry `flow` was opened, and nobody has answered yet.
+    /// The flow of entry `flow` was opened, and is unanswered yet.
     pub fn opens<C: Cpu>(&mut self, cpu: &mut C, flow: u32) {
         self.unanswered.push(cpu, flow);
     }

@@ -31,7 +31,7 @@ pub fn check<A: AppKind>() {
     let mut apps = Apps::default();
     apps.add::<A>();
     for ports in [PortMap::paired(PORTS), PortMap::one_armed(PORTS)] {
-        let config = AppConfig { table_entries: 4096, ..AppConfig::new(A::NAME, ports) };
+        let config = AppConfig::new(A::NAME, ports).with("table_entries", 4096).with("kvs_log_mib", 16);
         for frame in frames::all() {
             eprintln!("{}: {}", A::NAME, frame.name);
             let mut bench = Bench::new(&apps, &config);

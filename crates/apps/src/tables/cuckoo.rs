@@ -8,7 +8,7 @@
 //!
 //! The lay-out is that of DPDK's `rte_hash`: a hit costs the line of its bucket (the second
 //! one if it is not in the first) and the line of its entry; a miss costs two bucket lines,
-//! but for signatures that agree by chance. An insertion into two full buckets searches
+//! except for signatures that agree by chance. An insertion into two full buckets searches
 //! breadth first for the shortest chain of moves, within [`SEARCH_BUCKETS`] buckets.
 //! Not here: growth, and more than one writer.
 

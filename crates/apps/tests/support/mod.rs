@@ -12,13 +12,18 @@ use etherparse::checksum::Sum16BitWords;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use nicforge_apps::counter::{Counter, CounterKey};
 use nicforge_apps::suite::{BUFFER, Ground, On, Sim};
-use nicforge_apps::{AppConfig, Apps, Flow, Place, Verdict};
+use nicforge_apps::{AppConfig, Apps, Flow, Place, PortMap, Verdict};
 use nicforge_nic::{METADATA_BYTES, Packet, PortId, RxFlags, Segment, TxOffload, data_of};
 #[cfg(target_os = "linux")]
 use nicforge_platform::live::LiveCpu;
 use nicforge_platform::{Addr, FlatCpu};
 use nicforge_units::Time;
 use nicforge_wire::{checksum, parse_frame};
+
+/// Application `name` on `ports`, with tables of a moderate size.
+pub fn app(name: &str, ports: PortMap) -> AppConfig {
+    AppConfig::new(name, ports).with("table_entries", 1_000_000).with("kvs_log_mib", 1)
+}
 
 /// One application on one core of every ground at once, with a buffer for one packet. All must say and
 /// do the same.
@@ -114,6 +119,11 @@ impl Bench {
             on.app.learn(&mut *on.ground.core(), &flow)
         });
         learnt.unwrap();
+    }
+
+    /// Puts a pair into the store without a request.
+    pub fn store_pair(&mut self, key: &[u8], value: &[u8]) {
+        everywhere!(self, on => on.app.store_pair(&mut *on.ground.core(), key, value));
     }
 
     /// What `counter` counted for a flow: packets and bytes.

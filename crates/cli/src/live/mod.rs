@@ -32,17 +32,19 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
         config.set(set)?;
     }
     if let Some(socket) = &options.attach {
-        config.attach = Some(socket.clone());
-        config.attach_place = Place::argument(&format!("--attach {}", socket.display()));
+        let place = Place::argument(&format!("--attach {}", socket.display()));
+        config.live.set("attach", socket.to_string_lossy().into_owned(), place);
     }
     print_notes(&config.notes());
-    config.duration_s = options.duration.or(config.duration_s);
+    if let Some(seconds) = options.duration {
+        config.live.set("duration_s", seconds, Place::argument("--duration"));
+    }
     let folder = match &options.out {
         Some(folder) => folder.clone(),
-        None => PathBuf::from("out").join(&config.name),
+        None => PathBuf::from("out").join(config.name()),
     };
     let mut made = check_outputs(&config, options, &folder)?;
-    let service = config.tcp.as_ref().map(tcp::path);
+    let service = config.tcp.as_ref().map(|of_stack| tcp::path(&of_stack.read()));
     let of_tcp = move || service.as_deref().map_or_else(String::new, crate::sockets::page);
     let metrics = options.metrics.map(|address| prometheus::serve(address, of_tcp)).transpose()?;
     let stop = stopped_by_signals()?;
@@ -70,7 +72,7 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     };
     let began = Instant::now();
     let run = match &config.tcp {
-        Some(of_stack) => run_live_with(&config, tcp::software(&config, of_stack), &stop, &mut watch),
+        Some(of_stack) => run_live_with(&config, tcp::software(&config, of_stack.read()), &stop, &mut watch),
         None => run_live(&config, &stop, &mut watch),
     };
     let run = run.inspect_err(|_| made.take_back())?;
@@ -97,7 +99,7 @@ fn check_outputs(config: &LiveConfig, options: &LiveOptions, folder: &Path) -> R
     let (mut writes, mut made) = (of_report(folder), Made::default());
     for port in &config.ports {
         if let PortKind::Capture(from, to) = &port.kind {
-            let named = |key: &str, path: &PathBuf| Named::new(format!("{}: `{key}`", port.place), path);
+            let named = |key: &str, path: &PathBuf| Named::new(format!("{}: `{key}`", port.section.place()), path);
             reads.extend(from.iter().map(|path| named("read", path)));
             writes.extend(to.iter().map(|path| named("write", path)));
         }
@@ -105,7 +107,7 @@ fn check_outputs(config: &LiveConfig, options: &LiveOptions, folder: &Path) -> R
     keep_apart(&reads, &writes)?;
     // A socket that an earlier run left goes; nothing else does.
     let other = |path: &&PathBuf| std::fs::metadata(path).is_ok_and(|meta| !meta.file_type().is_socket());
-    if let Some(path) = config.attach.as_ref().filter(other) {
+    if let Some(path) = config.attach().as_ref().filter(other) {
         let wrong = format!("attach {}: is there and no socket; name another place", path.display());
         return Err(CliError::Usage(wrong));
     }

@@ -1,6 +1,6 @@
 //! What a live run shows while it goes on, and at its end.
 
-use nicforge_lab::live::{LiveConfig, NicCounts, Snapshot, WorkerCounts};
+use nicforge_lab::live::{Header, LiveConfig, NicCounts, Snapshot, WorkerCounts};
 use nicforge_units::Time;
 
 use crate::output::columns;
@@ -13,17 +13,17 @@ pub fn opening(config: &LiveConfig) -> String {
     let settings = &config.settings;
     let ports = config.ports.iter().enumerate();
     let ports = ports.map(|(number, port)| format!("  port {number}: {}\n", port.kind));
-    let ends = match config.duration_s {
+    let ends = match config.live.read::<Header>().duration_s {
         Some(seconds) => format!("for {seconds} s"),
         None => "until Ctrl-C".to_string(),
     };
     let app = if config.tcp.is_some() { "TCP".to_string() } else { settings.app() };
     let service = config.tcp.as_ref().map_or_else(String::new, |of_stack| {
-        format!("  programs: nicforge sockets --service {} -- PROGRAM\n", super::tcp::path(of_stack).display())
+        format!("  programs: nicforge sockets --service {} -- PROGRAM\n", super::tcp::path(&of_stack.read()).display())
     });
     format!(
         "{}: {app} on {}, {} worker(s), {ends}\n{}{service}",
-        config.name,
+        config.name(),
         settings.interface(),
         settings.cores(),
         ports.collect::<String>()

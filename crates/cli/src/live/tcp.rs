@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use nicforge_lab::live::{LiveConfig, Port, PortKind, Software, TcpConfig};
+use nicforge_lab::live::{LiveConfig, Port, PortKind, Software, TcpOptions};
 use nicforge_sockets::attach::{Attachment, NetworkConfig};
 use nicforge_sockets::service::{Config, Service};
 
@@ -12,22 +12,24 @@ use nicforge_sockets::service::{Config, Service};
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The service's socket.
-pub fn path(tcp: &TcpConfig) -> PathBuf {
+pub fn path(tcp: &TcpOptions) -> PathBuf {
     crate::sockets::Place::at(tcp.service.clone()).path()
 }
 
 /// The stack and its service as a run's worker.
-pub fn software<'a>(config: &'a LiveConfig, tcp: &'a TcpConfig) -> Software<'a> {
-    Box::new(move |port, stop| serve(config, tcp, port, stop))
+pub fn software(config: &LiveConfig, tcp: TcpOptions) -> Software<'_> {
+    Box::new(move |port, stop| serve(config, &tcp, port, stop))
 }
 
-fn serve(config: &LiveConfig, tcp: &TcpConfig, port: Box<dyn Port>, stop: &AtomicBool) -> Result<(), String> {
-    let kernels = config.ports.iter().any(|port| matches!(&port.kind, PortKind::Tap(_)) && port.mac.is_none());
+fn serve(config: &LiveConfig, tcp: &TcpOptions, port: Box<dyn Port>, stop: &AtomicBool) -> Result<(), String> {
+    let kernels =
+        config.ports.iter().any(|port| matches!(&port.kind, PortKind::Tap(_)) && port.options().mac.is_none());
     // A TAP device's address is the kernel's end; ours is another one.
     let attachment = if kernels { Attachment::Tap(String::new()) } else { Attachment::Given };
-    let usual = NetworkConfig::new(attachment, tcp.addresses.clone());
-    let congestion = tcp.congestion.unwrap_or(usual.congestion);
-    let network = NetworkConfig { gateways: tcp.gateways.clone(), mtu: u16::MAX, congestion, ..usual };
+    let addresses = tcp.address.iter().map(|own| (own.address, own.length)).collect();
+    let usual = NetworkConfig::new(attachment, addresses);
+    let congestion = tcp.congestion.map_or(usual.congestion, |control| control.algorithm());
+    let network = NetworkConfig { gateways: tcp.gateway.clone(), mtu: u16::MAX, congestion, ..usual };
     let network = network.over(port).map_err(|error| error.to_string())?;
     let mut service =
         Service::new(Config::at(path(tcp)), Some(Box::new(network))).map_err(|error| error.to_string())?;

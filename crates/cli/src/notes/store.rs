@@ -10,7 +10,7 @@ use super::range;
 
 /// Values of a store whose PUTs or replies no buffer has room for.
 pub fn about_long_values(settings: &Settings) -> Option<String> {
-    if !settings.app_shape().serves_requests || settings.replays() {
+    if settings.app_shape().requests.is_none() || settings.replays() {
         return None;
     }
     let (put, reply, room) =
@@ -58,9 +58,7 @@ const FEW_LOST: f64 = 0.1;
 
 /// Pairs that are put into the store before traffic begins, and push each other out.
 pub fn about_preloaded_pairs(settings: &Settings) -> Option<String> {
-    if !settings.app_shape().serves_requests {
-        return None;
-    }
+    settings.app_shape().requests?;
     let pairs = settings.read::<Pairs>().kvs_preload_keys.unwrap_or(settings.read::<Pairs>().kvs_keys);
     let short = [short_index(settings, pairs), short_log(settings, pairs as f64)];
     let short: Vec<Short> = short.into_iter().flatten().collect();

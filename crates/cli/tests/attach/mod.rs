@@ -9,7 +9,7 @@ use crate::program::Program;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whether cores share a ring on `interface`, so that they begin anew together.
+/// Whether cores share a ring on `interface`, so that they restart together.
 pub fn shares_rings(interface: &str) -> bool {
     let rings = interface.strip_prefix("emulated/");
     rings.unwrap_or(interface).starts_with("sh_ring")

@@ -107,7 +107,7 @@ impl Emulator {
         self.rings[number].filled_to(tail);
     }
 
-    /// The core fills its rings with buffers of `pool`. From then on nobody else puts buffers there.
+    /// The core fills its rings with buffers of `pool`. From then on only the core adds buffers there.
     pub fn fill<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
         let rings = self.rings.iter_mut();
         rings.for_each(|served| served.fill(cpu, pool));
@@ -119,12 +119,12 @@ impl Emulator {
     }
 
     /// All that lies in the rings that the core filled is its own, and stands in their descriptors,
-    /// whatever somebody wrote there.
+    /// whatever was written there.
     pub fn claim<C: Cpu>(&self, cpu: &mut C, book: Option<&Book>) {
         self.rings.iter().for_each(|served| served.claim(cpu, book));
     }
 
-    /// Packets for `queues` are nobody's from now on.
+    /// Forgets waiting packets for `queues`: their software is gone.
     pub fn forget(&mut self, queues: &Range<u16>) {
         for came in self.rings.iter_mut().flat_map(|served| &mut served.came) {
             came.take_if(|frame| queues.contains(&frame.queue));
@@ -132,7 +132,7 @@ impl Emulator {
         self.try_again();
     }
 
-    /// The device wrote a completion of ring `number`, for `frame` or for nobody.
+    /// The device wrote a completion of ring `number`, for `frame` or without a frame.
     pub fn announced(&mut self, number: usize, frame: Option<&Arriving<'_>>) {
         self.announced.push_back(number);
         self.rings[number].came.push_back(frame.map(unseen));
@@ -217,7 +217,7 @@ impl<G: Ground> NicHalf<G> {
     }
 
     /// What the emulating core put into physical rings lies there and is written down as its own, and
-    /// nothing else is, whatever somebody wrote there meanwhile.
+    /// nothing else is, whatever was written there meanwhile.
     pub fn claim(&self, way: &mut Way<G::Player>) {
         let book = self.played.book.as_deref();
         if let Some(book) = book {

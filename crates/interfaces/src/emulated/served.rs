@@ -76,7 +76,7 @@ impl Served {
         }
     }
 
-    /// Somebody else has written descriptors up to `tail`.
+    /// Another writer has filled descriptors up to `tail`.
     pub fn filled_to(&mut self, tail: u64) {
         self.tail = self.tail.max(tail);
         self.rung = self.tail;

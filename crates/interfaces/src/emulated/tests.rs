@@ -178,7 +178,7 @@ fn without_a_core_to_play_the_nic_it_is_refused() {
 }
 
 #[test]
-fn what_no_core_can_play_is_refused_with_the_reason() {
+fn interfaces_that_no_core_can_play_are_refused_with_the_reason() {
     let refusal = |emulates| {
         let mut space = AddressSpace::default();
         let pool = Pool::new(&mut space, 4);

@@ -10,7 +10,7 @@ use super::layout::{Descriptor, ENTRY_BYTES, completion};
 use crate::priv_ring::fetch::Fetcher;
 use crate::priv_ring::layout::Ring;
 
-/// Entries between the one that is written and the one whose line is called for: more than are read at
+/// Entries between the one that is written and the one whose line is prefetched: more than are read at
 /// a time.
 const ENTRIES_AHEAD: u64 = 40;
 

@@ -155,7 +155,7 @@ pub struct Advice {
     /// Received packets are taken by a thread that the interrupt wakes, which takes turns with
     /// processes, and not within a soft interrupt, which goes before them.
     pub receive_thread: bool,
-    /// Frames are given to the driver by a thread of their own, not by whoever sends.
+    /// Frames are given to the driver by a thread of their own, not by the sender.
     pub transmit_thread: bool,
     /// Received packets go to a thread on the core whose process reads their connection, and not to
     /// one on the core that polls.
@@ -202,7 +202,7 @@ pub trait KernelDriver {
     fn drop_deferred<C: Cpu>(&mut self, _cpu: &mut C, _deferred: Deferred) {}
 
     /// Whether the NIC is so full that deferred payload should be copied to kernel buffers now,
-    /// whether or not somebody has asked to read it.
+    /// whether or not a read was requested.
     fn is_pressed(&self) -> bool {
         false
     }

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_a_frame_is_what_a_look_at_it_finds() {
+    fn a_frames_summary_agrees_with_its_bytes() {
         let mut tcp = [7u8; 101];
         tcp[12] = 5 << 4;
         let mut udp = [9u8; 60];

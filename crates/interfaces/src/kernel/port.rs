@@ -42,7 +42,7 @@ impl Port {
         ends
     }
 
-    /// Whether a frame left that nobody took.
+    /// Whether a frame left that was not collected yet.
     #[inline]
     pub fn has_sent(&self) -> bool {
         !self.sent.is_empty()

@@ -197,7 +197,7 @@ impl<T: Pod> Fetcher<T> {
         self.tail - self.head
     }
 
-    /// Whether the next descriptor is here at `now`: nobody would wait for it.
+    /// Whether the next descriptor is here at `now`, so that a frame would not wait for it.
     #[inline]
     pub fn is_ready(&self, now: Time) -> bool {
         self.next_here <= now

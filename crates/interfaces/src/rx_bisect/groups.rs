@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_of_a_ring_is_refused() {
+    fn an_invalid_ring_number_is_refused() {
         for text in ["x", "1;2", "1 | 2", "3-1", "-1", "1-", "0-256", "99999999999999999999"] {
             assert_eq!(RingGroups::parse(text), None, "{text}");
         }

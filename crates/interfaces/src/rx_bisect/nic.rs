@@ -16,7 +16,7 @@ use crate::priv_ring::fetch::Fetcher;
 /// The Bx ring has no entry for the packet.
 pub const BX_FULL: DropCause = DropCause("bx_full");
 
-/// An allocation ring, and the Bx ring that is told what was consumed from it.
+/// An allocation ring, and the Bx ring that reports what was consumed from it.
 #[derive(Debug)]
 struct Ax {
     buffers: Fetcher,

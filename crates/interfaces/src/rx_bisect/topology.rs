@@ -49,7 +49,7 @@ pub struct Topology {
     pub ax: Vec<AxRing>,
     /// Reception rings: one per queue.
     pub bx: Vec<BxRing>,
-    /// Pairs of an Ax ring and the Bx ring that is told what was consumed from it. Each Ax ring
+    /// Pairs of an Ax ring and the Bx ring that reports what was consumed from it. Each Ax ring
     /// has one.
     pub links: Vec<(usize, usize)>,
 }
@@ -99,7 +99,7 @@ pub enum TopologyError {
         /// The one too many.
         second: usize,
     },
-    /// Nobody would learn what was consumed.
+    /// No Bx ring would report what was consumed.
     #[error("Ax ring {ax} is linked to no Bx ring: nobody would fill it again; link it to one")]
     NotLinked {
         /// The Ax ring.

@@ -51,7 +51,7 @@ impl Driver {
         }
     }
 
-    /// Its completion ring, for whoever has to know what comes next.
+    /// Its completion ring, for lookahead.
     pub fn completions(&self) -> &CompletionReader {
         &self.completions
     }

@@ -114,7 +114,7 @@ impl<D: Dma> ReceiveHalf<D> for NicHalf {
         *open -= 1;
         queue.slot = (queue.slot + 1) & (slots - 1);
         if queue.slot > 0 {
-            // Frames of other cores come before the next one of this core, so that its place is called for
+            // Frames of other cores come before the next one of this core, so that its place is prefetched
             // once more, for the machine that simulates.
             let (_, next) = queue.current.slot(queue.slot, slots);
             dma.hint(Hint::Frame { at: frame_in(next), len });

@@ -32,7 +32,7 @@ impl SharedRing {
         Shape { sharing: Some(self.sharing), ..shape }
     }
 
-    /// What speaks against sharing, where somebody asked for it.
+    /// Why sharing that was asked for is not advisable.
     pub fn advice(&self, around: &Around<'_>) -> Vec<String> {
         let burst = burst_warning("Shared rings", self.ring.rx_entries, around.burst_entries);
         burst.into_iter().chain(self.about_uneven(around)).collect()

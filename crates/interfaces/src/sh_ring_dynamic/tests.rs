@@ -29,7 +29,7 @@ fn each_set_has_rings_of_its_own() {
 
 /// Whatever a NIC asks about a queue or a register of the shared set is answered in numbers of both sets.
 #[test]
-fn what_is_said_of_shared_queues_names_shared_queues() {
+fn advice_on_shared_queues_names_shared_queues() {
     let bench: Bench<Flat> = Bench::new(NAME, &Setup::default());
     let nic = bench.recovery();
     // Queues 0 and 1 with registers 0 and 1 are private; 2 and 3 share register 2.
@@ -47,7 +47,7 @@ fn what_is_said_of_shared_queues_names_shared_queues() {
 }
 
 #[test]
-fn what_is_left_of_one_set_comes_before_the_other() {
+fn packets_left_in_one_set_come_before_the_other() {
     let mut bench: Bench<Flat> = Bench::new(NAME, &Setup::default());
     for _ in 0..3 {
         for set in [SHARED, PRIVATE] {

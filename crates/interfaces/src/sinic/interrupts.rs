@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_coalesced_interrupts_at_once() {
+    fn uncoalesced_events_interrupt_at_once() {
         let mut line = line();
         line.raise(RX, Time::from_us(1));
         line.raise(HIGH, Time::from_us(2));

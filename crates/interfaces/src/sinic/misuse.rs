@@ -1,6 +1,6 @@
 //! What software can do wrong. The data sheet calls most of it undefined, or lets the simulator
 //! panic; here each has a counter, and the access does nothing else: a write is ignored, a read
-//! gives all ones, as on a bus where nobody answers.
+//! gives all ones, as on a bus where no device answers.
 
 /// A register access that means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

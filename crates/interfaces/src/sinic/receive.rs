@@ -27,7 +27,7 @@ struct Packet {
 struct ReceiveVnic {
     /// RxData.
     data: u64,
-    /// RxDone, but for Packets.
+    /// RxDone, except Packets.
     done: u64,
     /// The packet it is bound to.
     packet: Option<Packet>,

@@ -18,7 +18,7 @@ use crate::kernel::{Frame, Port};
 struct TransmitVnic {
     /// TxData.
     data: u64,
-    /// TxDone, but for Packets, Full and Low.
+    /// TxDone, except Packets, Full and Low.
     done: u64,
 }
 

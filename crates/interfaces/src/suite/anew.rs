@@ -1,4 +1,4 @@
-//! Software dies at any moment, and its queue begins anew: the others go on, the new driver gets a
+//! Software dies at any moment, and its queue restarts: the others go on, the new driver gets a
 //! working queue.
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ for_all! {
 }
 
 /// Queue 0's core dies with packets in its ring and in its hands; all that share a ring with it
-/// begin anew with it. Afterwards every frame for them arrives, around the ring several times.
+/// restart with it. Afterwards every frame for them arrives, around the ring several times.
 fn a_queue_begins_anew<G: Ground>(interface: &'static str) {
     let setup = Setup { queues: 3, rx_entries: 16, cache: 4, ..Setup::default() };
     let mut bench: Bench<G> = Bench::new(interface, &setup);
@@ -38,7 +38,7 @@ fn a_queue_begins_anew<G: Ground>(interface: &'static str) {
         let group = bench.recovery().together(set * cores);
         assert!(group.contains(&(set * cores)), "{interface}");
     }
-    // All of them, which is a whole group whatever the interface. What their drivers rang begins anew too.
+    // All of them, which is a whole group whatever the interface. What their drivers rang restarts too.
     let mut registers = BTreeSet::new();
     for set in 0..bench.nic.sets().len() as u16 {
         let queues = set * cores..(set + 1) * cores;

@@ -191,12 +191,12 @@ impl<G: Ground> Bench<G> {
         outcome
     }
 
-    /// A frame arrives and nobody looks what becomes of it.
+    /// A frame arrives; its fate is not checked.
     pub fn send_unchecked(&mut self, flow: u32, len: usize) {
         let _ = self.receive(flow, &frame(flow, self.sent, len));
     }
 
-    /// A core takes what there is, frees it, and nobody looks what it is.
+    /// A core takes all packets and frees them unchecked.
     pub fn poll_unchecked(&mut self, queue: usize) {
         let mut packets = Vec::new();
         let mut core = self.ground.core(queue);
@@ -227,7 +227,7 @@ impl<G: Ground> Bench<G> {
         packets.len()
     }
 
-    /// The packet is the next of its flow, byte for byte, in a buffer that nobody else has.
+    /// The packet is the next of its flow, byte for byte, in an exclusive buffer.
     fn take(&mut self, queue: usize, packet: &Packet) {
         let name = self.interface;
         let mut bytes = self.ground.peek(packet.head.at, packet.head.len as usize);
@@ -250,7 +250,7 @@ impl<G: Ground> Bench<G> {
         self.taken += 1;
     }
 
-    /// A core frees packet `index` of those in hand, whose buffer nobody touched meanwhile.
+    /// A core frees packet `index` of those in hand, whose buffer must be unchanged.
     pub fn release(&mut self, index: usize, core: usize) {
         let (packet, bytes) = self.hands.swap_remove(index);
         let mut now = self.ground.peek(packet.head.at, packet.head.len as usize);
@@ -292,7 +292,7 @@ impl<G: Ground> Bench<G> {
         known && self.emulate() == 0
     }
 
-    /// Nobody but the NIC acts for `time`.
+    /// Only the NIC acts for `time`.
     pub fn pass(&mut self, time: Time) {
         self.ground.pass(time);
         for _ in 0..1_000 {

@@ -39,7 +39,7 @@ pub trait Ground {
     fn device(&mut self) -> Self::Device<'_>;
     /// The last core makes a step as the device.
     fn play<R>(&mut self, step: impl FnOnce(&mut Way<PlayerOf<Self>>) -> R) -> R;
-    /// Nobody acts for `time`.
+    /// Time passes by `time` without any action.
     fn pass(&mut self, time: Time);
     /// Register writes since the last call, in the order of their arrival.
     fn register_writes(&mut self) -> Vec<(u32, u64)>;

@@ -142,7 +142,7 @@ impl Egress for Wire {
     }
 }
 
-/// Nobody's half, where that of a bench has moved into a NIC.
+/// A placeholder for the half of a bench that has moved into a NIC.
 struct Moved;
 
 impl Queues for Moved {

@@ -50,7 +50,7 @@ pub struct Driver {
     copy: u32,
     /// Bytes of a packet that are copied first where payload stays: all headers.
     header: u32,
-    /// Payload stays in the FIFO until somebody wants it.
+    /// Payload stays in the FIFO until a process reads it.
     leaves: bool,
     /// Bytes in the FIFO of packets whose payload is with the stack: of each virtual NIC, and all.
     held_by: Vec<u32>,
@@ -60,7 +60,7 @@ pub struct Driver {
     /// The FIFO's high watermark.
     mark: u64,
     per_poll: usize,
-    /// Where payload goes that nobody wants.
+    /// Where discarded payload goes.
     waste: Addr,
     /// Around the lists above: any core may have copied the last of a packet.
     lists: SharedLock,

@@ -2,32 +2,48 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use nicforge_apps::options::RouteOptions;
+use nicforge_apps::options::{RouteOptions, ServiceOptions};
 use nicforge_apps::{AppConfig, NeededAddress, PortMap, read_routes};
 use nicforge_interfaces::emulated::Way;
 use nicforge_nic::{DATA_BYTES_MAX, LEDGER_ENTRY_BYTES, Pool, PortId};
 use nicforge_nic::{PoolOptions, TransmitOptions};
-use nicforge_options::Value;
-use nicforge_options::{ConfigError, Place};
-use nicforge_platform::live::ports::{
-    CapturePort, Link, MemifPort, PacketPort, Port, PortCounters, TapPort, VhostUserPort, XdpPort,
-};
+use nicforge_options::{Place, Value, choice, options};
+use nicforge_platform::live::ports::{Link, Port, PortCounters};
 use nicforge_platform::live::{Bell, Control, DeviceCpu, LiveCpu, LiveDma, LiveError, Stock, WakeEvent};
 use nicforge_stages::responder::{Addresses, NextHop, Responder};
 use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
 
-use super::config::{LiveConfig, Neighbour, PortConfig, PortKind, Segments};
-use super::device::{Books, Device, Manners, TooLong, fill};
+use super::config::LiveConfig;
+use super::device::{Books, Device, FullOptions, Policy, TooLong, fill};
 use super::layout::{Blueprint, Layout};
-use super::neighbour::{self, Asked};
-use super::worker::{Worker, WorkerParts};
+use super::neighbour::{self, AskOptions, Asked};
+use super::ports::{Neighbour, PortConfig, PortOptions};
+use super::worker::{IdleOptions, Worker, WorkerParts};
 use crate::run::{RunError, app_of_settings, heuristic};
 use crate::scenario::Assignment;
 use crate::settings::Settings;
+
+choice! {
+    /// What becomes of segments of up to 64 KiB, and of checksums, that a sender on a virtual interface left to its NIC.
+    pub enum Segments {
+        /// The port finishes them, so that frames are as on a wire.
+        Cut = "cut",
+        /// They pass whole, and the port that they leave by finishes them, or its kernel, or the NIC behind that
+        /// (large receive offload, segmentation offload).
+        Whole = "whole",
+    }
+}
+
+options! {
+    /// Segments.
+    pub struct SegmentOptions {
+        /// What becomes of segments of up to 64 KiB that their sender left to its NIC: the port cuts them, or they pass whole.
+        segments: Segments = Segments::Cut, "", Segments::ALLOWED;
+    }
+}
 
 /// A live run that is ready to go.
 pub struct Assembly {
@@ -68,33 +84,10 @@ impl Assembly {
 /// # Errors
 /// What the configuration names and is not there, or cannot be had.
 pub fn open_ports(config: &LiveConfig) -> Result<Vec<Box<dyn Port>>, RunError> {
-    let each = config.ports.iter();
-    each.map(|port| open(&port.kind).map_err(|error| cannot_open(port, error))).collect()
+    config.ports.iter().map(PortConfig::open).collect()
 }
 
-/// Why `port` cannot be had, where it stands, and what helps.
-fn cannot_open(port: &PortConfig, error: LiveError) -> RunError {
-    let (wrong, right) = match error {
-        LiveError::Interface { name, problem, remedy } => (format!("interface {name}: {problem}"), remedy),
-        LiveError::System { what, cause } => {
-            let denied = cause.kind() == std::io::ErrorKind::PermissionDenied;
-            let right = match port.kind {
-                PortKind::Capture(..) => "name captures that can be read and written",
-                _ if denied => "run it as root, or with CAP_NET_ADMIN and CAP_NET_RAW",
-                PortKind::Memif(_) | PortKind::VhostUser(_) => {
-                    "name a path for a Unix socket that nobody else waits at"
-                }
-                PortKind::Tap(_) => "name a TAP device that nobody else has",
-                _ => "name an interface that `ip link` lists",
-            };
-            (format!("{what}: {cause}"), right.to_string())
-        }
-        other => return other.into(),
-    };
-    ConfigError::new(&port.place, wrong, right).into()
-}
-
-/// Puts everything together, over `ports`. After `stop` nobody is asked for any more.
+/// Puts everything together, over `ports`. `stop` ends questions to neighbours.
 ///
 /// # Errors
 /// What the configuration names and is not there, or cannot be had.
@@ -149,7 +142,7 @@ pub fn put_together(
     for (nic, pool) in nics.iter_mut().zip(&mut fills) {
         fill(nic, &mut way, pool);
     }
-    let whole = config.segments == Segments::Whole;
+    let whole = config.live.read::<SegmentOptions>().segments == Segments::Whole;
     if whole {
         let nics = nics.iter_mut();
         nics.for_each(|nic| nic.transmit.leave_unfinished());
@@ -159,15 +152,15 @@ pub fn put_together(
         nic.stages.push_first(Box::new(responder));
     }
     let shared = (control.clone(), bell.clone());
-    let manners = Manners {
+    let policy = Policy {
         longest_segment: if whole { pool.room() as usize } else { 0 },
-        idle: config.idle,
-        when_full: config.when_full,
+        idle: config.live.read::<IdleOptions>().idle,
+        when_full: config.live.read::<FullOptions>().when_full,
         window: window(&config.settings),
         heuristic: heuristic(&config.settings),
     };
     Ok(Assembly {
-        device: Device::new(nics, (ports, too_long), way, shared, manners, books),
+        device: Device::new(nics, (ports, too_long), way, shared, policy, books),
         workers,
         blueprint,
         pool,
@@ -191,7 +184,7 @@ fn fit_buffers(config: &LiveConfig, ports: &[Box<dyn Port>]) -> LiveConfig {
     let mut config = config.clone();
     let longest = ports.iter().filter_map(|port| port.link());
     let longest = longest.map(Link::frame_bytes_max).max().unwrap_or(0);
-    let longest = match config.segments {
+    let longest = match config.live.read::<SegmentOptions>().segments {
         Segments::Cut => longest,
         Segments::Whole => DATA_BYTES_MAX as usize,
     };
@@ -209,23 +202,6 @@ fn fit_buffers(config: &LiveConfig, ports: &[Box<dyn Port>]) -> LiveConfig {
     config
 }
 
-fn open(kind: &PortKind) -> Result<Box<dyn Port>, LiveError> {
-    Ok(match kind {
-        PortKind::Packet(name) => Box::new(PacketPort::open(name)?),
-        PortKind::Xdp(name, queue) => Box::new(XdpPort::open(name, *queue)?),
-        PortKind::Tap(name) => Box::new(TapPort::open(name)?),
-        PortKind::Memif(memif) => Box::new(MemifPort::open(&memif.socket, memif.role, memif.terms.clone(), memif.mtu)?),
-        PortKind::VhostUser(place) => Box::new(VhostUserPort::open(&place.socket, place.queues, place.mtu)?),
-        PortKind::Capture(from, to) => {
-            if let Some(folder) = to.as_deref().and_then(Path::parent) {
-                let what = format!("folder {}", folder.display());
-                std::fs::create_dir_all(folder).map_err(LiveError::of(what))?;
-            }
-            Box::new(CapturePort::open(from.as_deref(), to.as_deref())?)
-        }
-    })
-}
-
 /// The ports as applications see them, and their responders.
 fn addresses(
     config: &LiveConfig,
@@ -235,7 +211,8 @@ fn addresses(
     let mut map = PortMap::paired(config.ports.len() as u8);
     let mut responders = Vec::new();
     let each = config.ports.iter().zip(ports).zip(&mut map.0).enumerate();
-    for (number, ((set, port), seen)) in each {
+    for (number, ((port_config, port), seen)) in each {
+        let set = port_config.options();
         let hardware = port.hardware_address().map(MacAddress);
         seen.mac = set.mac.or(hardware).unwrap_or(seen.mac);
         seen.inside = set.inside.unwrap_or(seen.inside);
@@ -246,12 +223,12 @@ fn addresses(
             seen.peer = PortId(peer as u8);
         }
         if let Some(next_hop) = set.next_hop {
-            let found = resolve(set, &mut **port, (seen.mac, next_hop), stop)?;
+            let found = resolve(port_config, &mut **port, (seen.mac, next_hop), stop)?;
             seen.next_hop = found.unwrap_or(seen.next_hop);
             // Questions are no frames of the run.
             *port.counters_mut() = PortCounters::default();
         }
-        responders.push(responder(config, (number, set), seen.mac, seen.next_hop));
+        responders.push(responder(config, (number, &set), seen.mac, seen.next_hop));
     }
     Ok((map, responders))
 }
@@ -259,7 +236,7 @@ fn addresses(
 /// The responder of port `number`, where `set` stands in the file, whose next hop is known to be at `next_hop`.
 fn responder(
     config: &LiveConfig,
-    (number, set): (usize, &PortConfig),
+    (number, set): (usize, &PortOptions),
     mac: MacAddress,
     next_hop: MacAddress,
 ) -> Responder {
@@ -269,12 +246,12 @@ fn responder(
     }
     let mut responder = Responder::new(mac, set.address).with_address6(set.address6);
     if let Some(Neighbour::Ip(wanted)) = set.next_hop {
-        let every = Time::from_seconds(config.ask_again_s);
+        let every = Time::from_seconds(config.live.read::<AskOptions>().ask_again_s);
         responder = responder.with_next_hop(NextHop::new(number, wanted, next_hop, every));
     }
     let balances = config.settings.app_shape().needs_address == Some(NeededAddress::Server);
     // Who balances all addresses, or this one, has servers that answer.
-    let balanced = |address| config.app.service.is_none_or(|service| service == address);
+    let balanced = |address| config.app.read::<ServiceOptions>().service.is_none_or(|service| service == address);
     match set.address {
         Some(address) if balances && balanced(address) => responder,
         _ => responder.that_echoes(),
@@ -292,11 +269,12 @@ fn resolve(
         Neighbour::Mac(mac) => return Ok(Some(mac)),
         Neighbour::Ip(wanted) => wanted,
     };
-    let own = Addresses { mac, address: set.address, address6: set.address6 };
+    let PortOptions { address, address6, .. } = set.options();
+    let own = Addresses { mac, address, address6 };
     match neighbour::ask(port, &own, wanted, stop)? {
         Asked::Is(mac) => Ok(Some(mac)),
         Asked::Stopped => Ok(None),
-        Asked::Nobody => Err(RunError::NoNeighbour { place: set.place.to_string(), address: wanted }),
+        Asked::Nobody => Err(RunError::NoNeighbour { place: set.section.place().to_string(), address: wanted }),
     }
 }
 
@@ -305,10 +283,9 @@ pub fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, RunErr
     let settings = &config.settings;
     let mut app = app_of_settings(settings, map);
     app.seed = unforeseen()?;
-    app.external_base = config.app.external_address.unwrap_or(app.external_base);
-    app.external_addresses = Some(config.app.external_addresses.unwrap_or(1));
-    app.service = config.app.service;
-    app.server_base = config.app.server_address.unwrap_or(app.server_base);
+    // Other hosts know a live run's addresses: one, if the file does not say more.
+    app.values.set("external_addresses", 1);
+    app.values.extend(config.app.values());
     if let Some(file) = &settings.read::<RouteOptions>().routes_file {
         app.routes = read_routes(file.as_ref(), config.ports.len() as u8)?.into();
     }

@@ -16,7 +16,9 @@ use nicforge_platform::live::ports::Port;
 use nicforge_platform::live::{Bell, Control, DeviceCpu, LiveDma, LiveError};
 use nicforge_units::Time;
 
-use super::config::{Idle, WhenFull};
+use nicforge_options::{choice, options};
+
+use super::worker::Idle;
 use super::{Shared, locked};
 
 mod counts;
@@ -49,10 +51,28 @@ const SLEEP: Duration = Duration::from_millis(50);
 const POLL: Duration = Duration::from_micros(50);
 /// How often it is looked at whether frames can come in again.
 const HELD: Duration = Duration::from_millis(2);
-/// How often others are told what it counted.
+/// How often the device publishes its counts.
 const TELL_EVERY: Time = Time::from_ms(50);
 /// Without anything to do for this long all that was inside has gone out.
 const QUIET_AFTER: Time = Time::from_ms(20);
+
+choice! {
+    /// What happens to frames that come in while receive rings are full.
+    pub enum WhenFull {
+        /// They wait in the port, as in a FIFO of some megabytes, which drops when it is full.
+        Wait = "wait",
+        /// The NIC takes them and drops them, as one on a fast wire must. Files wait all the same.
+        Drop = "drop",
+    }
+}
+
+options! {
+    /// Full receive rings.
+    pub struct FullOptions {
+        /// What happens to frames that come in while receive rings are full: they wait in the port, or the NIC drops them.
+        when_full: WhenFull = WhenFull::Wait, "", WhenFull::ALLOWED;
+    }
+}
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +84,7 @@ pub enum Phase {
     Draining,
     /// As before, and it has been quiet for a while.
     Quiet,
-    /// Nobody works any more: send what is left, and end.
+    /// Workers have stopped: the device sends what is left, and ends.
     Ending,
 }
 
@@ -82,8 +102,8 @@ impl Phase {
 
 /// How a device behaves at its limits.
 #[derive(Clone, Copy, Debug)]
-pub struct Manners {
-    /// When there is nothing to do.
+pub struct Policy {
+    /// Without work.
     pub idle: Idle,
     /// When receive rings are full.
     pub when_full: WhenFull,
@@ -106,7 +126,7 @@ pub struct Device {
     way: Way<DeviceCpu>,
     control: Control,
     bell: Bell,
-    manners: Manners,
+    policy: Policy,
     backlog: Backlog,
     /// By worker: buffers that others, which began anew since, had lent it, less the reverse.
     lent: Vec<i64>,
@@ -130,10 +150,10 @@ impl Device {
         (ports, too_long): (Vec<Box<dyn Port>>, Vec<TooLong>),
         mut way: Way<DeviceCpu>,
         (control, bell): (Control, Bell),
-        manners: Manners,
+        policy: Policy,
         books: Option<Books>,
     ) -> Device {
-        if manners.idle == Idle::Spin {
+        if policy.idle == Idle::Spin {
             way.cpu.dma.be_polled();
         }
         let (orderer, orders) = channel();
@@ -149,7 +169,7 @@ impl Device {
             orders,
             orderer,
             books,
-            steering: manners.heuristic.map(|heuristic| Steering::new(heuristic, &mut way.cpu.dma)),
+            steering: policy.heuristic.map(|heuristic| Steering::new(heuristic, &mut way.cpu.dma)),
             held: false,
             nics,
             ports,
@@ -158,7 +178,7 @@ impl Device {
             way,
             control,
             bell,
-            manners,
+            policy,
         }
     }
 
@@ -174,7 +194,7 @@ impl Device {
         self.orderer.clone()
     }
 
-    /// The workers that can only begin anew together with `worker`.
+    /// The workers that can only restart together with `worker`.
     pub fn together(&self, worker: usize) -> Range<usize> {
         let groups = self.nics.iter().map(|nic| nic.together(worker as u16));
         groups.fold(worker..worker + 1, |all, group| all.start.min(group.start.into())..all.end.max(group.end.into()))
@@ -221,7 +241,7 @@ impl Device {
                 _ => {}
             }
             empty += 1;
-            match self.manners.idle {
+            match self.policy.idle {
                 Idle::Sleep if empty > ROUNDS_BEFORE_SLEEP => self.sleep()?,
                 _ => std::hint::spin_loop(),
             }
@@ -246,7 +266,7 @@ impl Device {
             let room = self.room(number);
             let (nic, port) = (&mut self.nics[number], &mut self.ports[number]);
             if takes {
-                let waits = self.manners.when_full == WhenFull::Wait && !gives_up;
+                let waits = self.policy.when_full == WhenFull::Wait && !gives_up;
                 let budget = match waits || port.is_patient() {
                     // Frames of a file can wait until all workers are there.
                     _ if port.is_patient() && nic.has_closed() => 0,
@@ -256,7 +276,7 @@ impl Device {
                 let dma = &mut self.way.cpu.dma;
                 let stamp = dma.now();
                 let mut each = |frame: &[u8], left| nic.receive_unfinished(dma, frame, left, stamp);
-                let longest = self.manners.longest_segment;
+                let longest = self.policy.longest_segment;
                 busy |= port.receive_unfinished(budget, longest, &mut each)? > 0;
             }
             let moved = |nic: &Nic<LiveDma>| (nic.transmit.served(), nic.transmit.counters().frames);

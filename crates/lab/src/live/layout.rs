@@ -19,7 +19,7 @@ use nicforge_stages::{BuiltStage, StageError, StageGround, Start};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
 
 use super::config::LiveConfig;
-use super::worker::WorkerParts;
+use super::worker::{IdleOptions, WorkerParts};
 use crate::nicmem::NearMemory;
 use crate::packet_loop::{Burst, PacketLoop};
 use crate::run::stages::{BEHIND_RESPONDER, plan_of as stage_plan};
@@ -119,7 +119,7 @@ impl Blueprint {
             workers.push(WorkerParts {
                 tables: tables..space.end(),
                 software: PacketLoop::new(drivers, transmit, cache, app, burst),
-                idle: config.idle,
+                idle: config.live.read::<IdleOptions>().idle,
                 calls_every: heuristic(settings).map(|heuristic| heuristic.step),
             });
         }
@@ -177,7 +177,7 @@ fn near_memory(
     let mut near = NearMemory::reserve(space, settings, 0, queues);
     for _ in 0..ports {
         let bytes = settings.hot_area_bytes(ports);
-        app.kvs.hot.extend(near.make_area(bytes)?);
+        app.hot.extend(near.make_area(bytes)?);
     }
     near.make_pool(space, settings, queues)?;
     Ok(near)
@@ -185,7 +185,7 @@ fn near_memory(
 
 /// Who has which buffer of `pools`, where workers may die.
 fn ledgers(space: &mut AddressSpace, config: &LiveConfig, pools: impl Iterator<Item = Pool>) -> Vec<Ledger> {
-    match config.attach {
+    match config.attach() {
         Some(_) => pools.map(|pool| Ledger::new(space, pool)).collect(),
         None => Vec::new(),
     }

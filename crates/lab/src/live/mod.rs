@@ -8,6 +8,7 @@
 //! | file | what it says |
 //! | --- | --- |
 //! | config.rs, parse.rs | the file of a live run, and its reader |
+//! | ports.rs, stack.rs | its sections `[[port]]` and `[tcp]` |
 //! | layout.rs, assemble.rs | from the file to device and workers |
 //! | attach/ | workers that are processes of their own |
 //! | device.rs, worker.rs | what their threads do |
@@ -29,9 +30,10 @@ mod neighbour;
 mod outcome;
 mod parse;
 mod pin;
-mod plugged;
+mod ports;
 mod scenario;
 mod software;
+mod stack;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -48,14 +50,16 @@ use nicforge_platform::live::{Bell, Clock, LiveCpu};
 use nicforge_units::Time;
 
 pub use attach::{Attached, attach};
-pub use config::{LiveConfig, Pin, PortConfig, PortKind, TcpConfig};
+pub use config::{Header, LiveConfig, SectionOwners, sections};
 pub use device::{DeviceCounts, NicCounts, StageCounts};
 pub use events::Events;
 pub use nicforge_platform::live::ports::Port;
 pub use outcome::{LiveRun, Snapshot};
 pub use parse::{load_live, parse_live};
+pub use ports::{PortConfig, PortKind, PortOptions};
 pub use scenario::{check_live, run_point_live};
 pub use software::Software;
+pub use stack::{Prefixed, TcpOptions};
 pub use worker::WorkerCounts;
 
 use crate::run::RunError;
@@ -64,13 +68,14 @@ use device::{Device, Phase};
 use pin::{Places, go_to};
 use software::WorkerPort;
 use timeline::Timeline;
+use worker::{Idle, IdleOptions};
 
 /// How often a run looks whether it shall end, and tells what was counted.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long what is inside may take to go out.
 const DRAIN: Time = Time::from_ms(5_000);
 
-/// Told some fifty times a second what was counted so far.
+/// Receives the counts so far some fifty times a second.
 pub type Watch<'a> = &'a mut dyn FnMut(&Snapshot);
 
 /// What all threads of a run see.
@@ -93,13 +98,13 @@ impl Shared {
         }
     }
 
-    /// Nobody works any more: the device sends what is left, and ends.
+    /// Workers have stopped: the device sends what is left, and ends.
     fn end(&self, bell: &Bell) {
         self.phase.store(Phase::Ending as u8, Ordering::Release);
         bell.ring_now();
     }
 
-    /// Something happened that people want to know.
+    /// Records an event for the terminal and the record.
     fn tell(&self, event: String) {
         locked(&self.events).push(event);
     }
@@ -126,7 +131,7 @@ impl Shared {
     ) -> (f64, Timeline) {
         let began = clock.now();
         let mut timeline = Timeline::new(&config.settings, began);
-        let duration = config.duration_s.map(Time::from_seconds);
+        let duration = config.live.read::<Header>().duration_s.map(Time::from_seconds);
         let ends = duration.map_or(Time::NEVER, |duration| began + duration);
         while works() && Phase::of(&self.phase) == Phase::Running && !stop.load(Ordering::Acquire) && clock.now() < ends
         {
@@ -180,11 +185,11 @@ pub fn run_live_over(
     stop: &AtomicBool,
     watch: Watch<'_>,
 ) -> Result<LiveRun, RunError> {
-    let places = Places::new((config.pin, &config.pin_place), config.settings.cores())?;
+    let places = Places::new(&config.live, config.settings.cores())?;
     let assembly = assemble(config, ports, stop)?;
-    match &config.attach {
+    match config.attach() {
         None => run_threads(config, assembly, &places, stop, watch),
-        Some(path) => run_processes(config, (path, places), assembly, stop, watch),
+        Some(path) => run_processes(config, (&path, places), assembly, stop, watch),
     }
 }
 
@@ -212,12 +217,12 @@ pub fn run_software(
     stop: &AtomicBool,
     watch: Watch<'_>,
 ) -> Result<LiveRun, RunError> {
-    let places = Places::new((config.pin, &config.pin_place), config.settings.cores())?;
-    let own = config.ports.first().and_then(|set| set.mac.map(|mac| mac.0));
+    let places = Places::new(&config.live, config.settings.cores())?;
+    let own = config.ports.first().and_then(|set| set.options().mac.map(|mac| mac.0));
     let behind = ports.first().map_or((own, None), |port| (own.or(port.hardware_address()), port.link().cloned()));
     let mut assembly = assemble(config, ports, stop)?;
     let cpu = LiveCpu::new(assembly.control.clone(), assembly.bell.clone(), 0);
-    let cpu = if config.idle == config::Idle::Spin { cpu.device_polls() } else { cpu };
+    let cpu = if config.live.read::<IdleOptions>().idle == Idle::Spin { cpu.device_polls() } else { cpu };
     let parts = assembly.workers.pop().filter(|_| assembly.workers.is_empty());
     let (Some(parts), Some(event)) = (parts, assembly.event.take()) else {
         return Err(RunError::Software("takes one worker, and a `[tcp]` in the file".into()));
@@ -324,13 +329,13 @@ fn run_processes(
     let groups = groups.collect();
     if !device.close_all(workers.len()) {
         return Err(RunError::Attach(format!(
-            "queues of {} cannot begin anew when one dies: leave `attach` out",
+            "queues of {} cannot restart when one dies: leave `attach` out",
             config.settings.interface()
         )));
     }
     let memory = (control.clone(), bell.clone());
     let mut keeper = attach::Keeper::new(
-        (path, &config.attach_place),
+        (path, config.live.place_of("attach")),
         groups,
         (blueprint, places.clone()),
         memory,

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use nicforge_options::{Allowed, SECONDS_MAX, options};
 use nicforge_platform::live::ports::Port;
 use nicforge_platform::live::{Clock, LiveError};
 use nicforge_stages::responder::{Addresses, question};
@@ -11,7 +12,15 @@ use nicforge_units::Time;
 use nicforge_wire::headers::{ArpView, ETHERNET_HEADER_LEN, EthernetView, MacAddress, ethertype};
 use nicforge_wire::neighbour::{NeighbourKind, NeighbourMessage};
 
-/// How long is waited for an answer, and after how long is asked again.
+options! {
+    /// Next hops.
+    pub struct AskOptions {
+        /// How often next hops are asked again for their hardware address.
+        ask_again_s: f64 = 30.0, "s", Allowed::Number(0.001, SECONDS_MAX), source "Linux: base_reachable_time";
+    }
+}
+
+/// How long an answer may take, and how often the question is repeated meanwhile.
 const PATIENCE: Time = Time::from_ms(5_000);
 const AGAIN: Time = Time::from_ms(500);
 

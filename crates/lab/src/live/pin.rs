@@ -2,25 +2,45 @@
 
 use nicforge_platform::live::{allowed_cores, stand_on};
 
-use super::config::Pin;
+use nicforge_options::{ConfigError, Place, Section, choice, options};
+
 use crate::run::RunError;
-use nicforge_options::{ConfigError, Place};
+
+choice! {
+    /// Whether each thread of a run, the device's and every worker's, gets a core of its own.
+    pub enum Pin {
+        /// When there are more cores than threads.
+        Auto = "auto",
+        /// Always; a run with fewer cores than threads is refused.
+        Yes = "yes",
+        /// The system places threads.
+        No = "no",
+    }
+}
+
+options! {
+    /// Cores of threads.
+    pub struct PinOptions {
+        /// Whether the device's thread and each worker's get a core of their own; auto: when a core is left.
+        pin: Pin = Pin::Auto, "", Pin::ALLOWED;
+    }
+}
 
 /// A core for the device's thread and one for each worker's, or for none of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places(Vec<usize>);
 
 impl Places {
-    /// For a device and `workers` workers, on the cores that this process may use. How is said at a
-    /// place of the file.
+    /// For a device and `workers` workers, on the cores that this process may use, as `live` has it.
     ///
     /// # Errors
     /// Pinning is wanted, and there are fewer cores than threads.
-    pub fn new(pin: (Pin, &Place), workers: usize) -> Result<Places, RunError> {
-        Ok(Places::among(&allowed_cores()?, pin, workers)?)
+    pub fn new(live: &Section, workers: usize) -> Result<Places, RunError> {
+        let PinOptions { pin } = live.read();
+        Ok(Places::among(&allowed_cores()?, pin, live.place_of("pin"), workers)?)
     }
 
-    fn among(cores: &[usize], (pin, place): (Pin, &Place), workers: usize) -> Result<Places, ConfigError> {
+    fn among(cores: &[usize], pin: Pin, place: &Place, workers: usize) -> Result<Places, ConfigError> {
         let threads = workers + 1;
         let pins = match pin {
             Pin::No => false,
@@ -65,7 +85,7 @@ mod tests {
     #[test]
     fn threads_are_pinned_when_a_core_is_left() {
         let place = Place::argument("x.toml:3:1");
-        let among = |pin, workers| Places::among(&[2, 3, 5], (pin, &place), workers);
+        let among = |pin, workers| Places::among(&[2, 3, 5], pin, &place, workers);
         let all = |places: Places| {
             let workers = (0..3).filter_map(|worker| places.worker(worker));
             places.device().into_iter().chain(workers).collect::<Vec<_>>()

@@ -16,10 +16,12 @@ use nicforge_units::Time;
 use nicforge_wire::traffic::TrafficSource;
 
 use super::assemble::put_together;
-use super::config::{LiveConfig, PortConfig, PortKind, WhenFull};
+use super::config::LiveConfig;
+use super::device::WhenFull;
 use super::layout::Blueprint;
 use super::outcome::LiveRun;
 use super::pin::Places;
+use super::ports::PortConfig;
 use super::run_threads;
 use crate::machine::Machine;
 use crate::run::options::Arrival;
@@ -35,31 +37,20 @@ const SOON: Time = Time::from_us(200);
 const NAP: Duration = Duration::from_micros(100);
 
 /// Runs the point that `settings` describe for `duration` of real time, or to the end of its
-/// capture. Sizes and traffic are the scenario's; what else `machine` says is not used, but for the
+/// capture. Sizes and traffic are the scenario's; the rest of `machine` is not used, except the
 /// line's rate. Everything is counted from the first frame on: there is no warm-up.
 ///
 /// # Errors
 /// What cannot be on this ground, see [`check_live`]; and as [`run_live`](super::run_live).
 pub fn run_point_live(machine: &Machine, settings: &Settings, seed: u64, duration: Time) -> Result<LiveRun, RunError> {
     check_live(settings)?;
-    let config = LiveConfig {
-        name: settings.interface(),
-        duration_s: Some(duration.as_seconds()),
-        // As a NIC on a wire, which cannot wait.
-        when_full: WhenFull::Drop,
-        ports: vec![PortConfig {
-            // Its name: the port itself is handed over.
-            kind: PortKind::Capture(None, None),
-            place: Place::argument("the cable in memory"),
-            address: None,
-            address6: None,
-            mac: None,
-            next_hop: None,
-            peer: None,
-            inside: None,
-        }],
-        ..LiveConfig::blank(settings.clone())
-    };
+    let place = Place::argument("the cable in memory");
+    let mut config = LiveConfig::blank(settings.clone());
+    config.live.set("name", settings.interface(), place.clone());
+    config.live.set("duration_s", duration.as_seconds(), place.clone());
+    // As a NIC on a wire, which cannot wait.
+    config.live.set("when_full", WhenFull::Drop, place.clone());
+    config.ports.push(PortConfig::given(&place));
     let app = app_config(machine, settings, seed)?;
     let mac = app.ports.0.first().map(|port| port.mac).unwrap_or_default();
     let responders = vec![Responder::new(mac, None)];
@@ -68,7 +59,7 @@ pub fn run_point_live(machine: &Machine, settings: &Settings, seed: u64, duratio
     let queues = settings.cores() as u16;
     let source = traffic_source(settings, line, seed, 0, queues, false)?;
     let (ours, theirs) = pair();
-    let places = Places::new((config.pin, &config.pin_place), config.settings.cores())?;
+    let places = Places::new(&config.live, config.settings.cores())?;
     let assembly = put_together(blueprint, vec![Box::new(theirs)], responders)?;
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -91,7 +82,7 @@ pub fn check_live(settings: &Settings) -> Result<(), RunError> {
     if settings.is_of_rpcs() {
         return only("RPCs over TCP as a service", "use a scenario of frames, or `nicforge sockets`");
     }
-    if settings.app_shape().serves_requests {
+    if settings.app_shape().requests.is_some() {
         return only("the key-value store's clients", "set app to another");
     }
     if settings.read::<Arrivals>().arrival == Arrival::PingPong {

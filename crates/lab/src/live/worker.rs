@@ -10,15 +10,36 @@ use nicforge_platform::Cpu;
 use nicforge_platform::live::LiveCpu;
 use nicforge_units::Time;
 
-use super::config::Idle;
+use nicforge_options::{choice, options};
+use serde::{Deserialize, Serialize};
+
 use crate::packet_loop::PacketLoop;
+
+choice! {
+    /// What device and workers do without work.
+    #[derive(Serialize, Deserialize)]
+    pub enum Idle {
+        /// Poll a few times more, then sleep until a wake-up.
+        Sleep = "sleep",
+        /// Poll on: the shortest reaction, for a whole core each.
+        Spin = "spin",
+    }
+}
+
+options! {
+    /// Threads without work.
+    pub struct IdleOptions {
+        /// What device and workers do without work: sleep until a wake-up, or poll on.
+        idle: Idle = Idle::Sleep, "", Idle::ALLOWED;
+    }
+}
 
 /// Empty turns before a worker sleeps: about as long as a wake-up takes.
 const TURNS_BEFORE_SLEEP: u32 = 200;
 /// How long it sleeps at most, while the device has buffers of its to give back and else.
 const NAP: Duration = Duration::from_millis(1);
 const SLEEP: Duration = Duration::from_millis(50);
-/// How often others are told what it counted.
+/// How often a worker publishes its counts.
 const TELL_EVERY: Time = Time::from_ms(50);
 
 /// What a worker counted.
@@ -38,7 +59,7 @@ pub struct WorkerCounts {
     pub transmit: (u64, u64),
     /// Time spent on empty polls and asleep.
     pub idle: Time,
-    /// Nobody works there: a process that has not attached yet, or is gone.
+    /// The worker's process has not attached yet, or is gone.
     pub absent: bool,
     /// How long a worker's process has said nothing, who says what it counted some twenty times a second.
     pub silent: Time,
@@ -46,13 +67,13 @@ pub struct WorkerCounts {
     pub app: Vec<(&'static str, u64)>,
 }
 
-/// What a worker is made of, but for its memory.
+/// The parts of a worker, except its memory.
 pub struct WorkerParts<C: Cpu = LiveCpu> {
     /// Its queues on every port, its level of the pool, and the application.
     pub software: PacketLoop<C>,
     /// Where the application's own tables lie.
     pub tables: Range<u64>,
-    /// What to do when there is nothing to do.
+    /// What it does without work.
     pub idle: Idle,
     /// How often, at least, the device wants to know how many receive calls were made, if it does.
     pub calls_every: Option<Time>,
@@ -75,7 +96,7 @@ pub struct Worker {
 pub enum Ended {
     /// It was told to, and nothing is left to do.
     Stopped,
-    /// The device wants its queues to begin anew; its order.
+    /// The device wants its queues to restart; its order.
     Halted(u64),
 }
 

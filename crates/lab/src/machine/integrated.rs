@@ -11,7 +11,7 @@ use nicforge_nic::DriverCosts;
 use nicforge_platform::sim::Hardware;
 use nicforge_units::{BitRate, ByteRate, Bytes, Cycles, Frequency, Time};
 
-pub(super) use read::read;
+pub(super) use read::IntegratedFile;
 
 use crate::systems::attachment::Attachment;
 use crate::systems::stack::KernelCosts;
@@ -168,10 +168,11 @@ impl Integrated {
         found.map(|(_, placement)| placement)
     }
 
-    /// The machine as the model sees it when nothing else is said: its first placement.
-    pub(super) fn plain(&self) -> Option<Hardware> {
-        let (_, placement) = self.placements.first()?;
-        Some(Attachment::new(self, placement, self.frequency, self.l2.size).hardware)
+    /// The hardware in the first placement, which a point has that does not name another.
+    pub(super) fn plain(&self) -> Hardware {
+        // A machine of this kind has at least one.
+        let (_, placement) = &self.placements[0];
+        Attachment::new(self, placement, self.frequency, self.l2.size).hardware
     }
 }
 

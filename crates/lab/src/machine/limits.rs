@@ -1,9 +1,11 @@
 //! What machines the model can hold, for authors of machine files.
 
-use nicforge_platform::sim::{Hardware, Hierarchy, NicConfig};
+use nicforge_options::ConfigError;
+use nicforge_platform::sim::{Hardware, Hierarchy};
 use nicforge_units::CACHE_LINE_BYTES;
 
-use super::reader::Reader;
+use super::hardware::PlainFile;
+use super::section::Source;
 
 /// Most cores of a machine.
 pub const CORES_MAX: usize = Hierarchy::CORES_MAX;
@@ -24,45 +26,43 @@ pub fn cache_sizes_kib(kib: u64, ways: u64) -> [u64; 2] {
 /// The nearest cache of so many `ways` that the model can hold.
 pub fn nearest_cache_kib(kib: u64, ways: u64) -> u64 {
     let [below, above] = cache_sizes_kib(kib, ways);
-    match above.abs_diff(kib) < below.abs_diff(kib) && above <= CACHE_KIB_MAX {
-        true => above,
-        false if below > CACHE_KIB_MAX => nearest_cache_kib(CACHE_KIB_MAX, ways),
-        false => below,
+    if above.abs_diff(kib) < below.abs_diff(kib) && above <= CACHE_KIB_MAX {
+        above
+    } else if below > CACHE_KIB_MAX {
+        nearest_cache_kib(CACHE_KIB_MAX, ways)
+    } else {
+        below
     }
 }
 
-/// What no number is wrong with by itself.
-pub(super) fn check(from: &mut Reader<'_>, hardware: &Hardware) {
-    if hardware.io_ways > hardware.llc.ways {
-        let wrong = format!("the LLC has {} ways, not {}", hardware.llc.ways, hardware.io_ways);
-        from.refuse("llc", "io_ways", wrong, format!("use 0 to {}", hardware.llc.ways));
+/// Checks numbers that are wrong only together.
+pub(super) fn check(source: &Source<'_>, file: &PlainFile, hardware: &Hardware) -> Result<(), ConfigError> {
+    let ways = hardware.llc.ways;
+    if hardware.io_ways > ways {
+        let wrong = format!("the LLC has {ways} ways, not {}", hardware.io_ways);
+        return source.refuse(&file.llc.io_ways, wrong, format!("use 0 to {ways}"));
     }
-    check_resume_room(from, &hardware.nic);
-    check_memory(from, hardware);
-}
-
-/// The internal buffer never has more room than when it is empty.
-fn check_resume_room(from: &mut Reader<'_>, nic: &NicConfig) {
-    let [room, buffer] = [nic.tx_resume_room, nic.tx_buffer].map(|bytes| bytes.0 / 1024);
+    // The internal buffer never has more room than when it is empty.
+    let [room, buffer] = [hardware.nic.tx_resume_room, hardware.nic.tx_buffer].map(|bytes| bytes.0 / 1024);
     if room > buffer {
         let wrong = format!("tx_buffer_kib is {buffer}: there is never room of {room} KiB in it");
-        let right = format!("use 1 to {buffer}");
-        from.refuse("nic", "tx_resume_room_kib", wrong, right);
+        return source.refuse(&file.nic.tx_resume_room_kib, wrong, format!("use 1 to {buffer}"));
     }
+    check_memory(source, file, hardware)
 }
 
 /// Tables and buffers of every application, with their defaults, lie in memory that an L2 can tell apart.
-fn check_memory(from: &mut Reader<'_>, hardware: &Hardware) {
+fn check_memory(source: &Source<'_>, file: &PlainFile, hardware: &Hardware) -> Result<(), ConfigError> {
     let mut larger = hardware.clone();
     while Hierarchy::bytes_max(&larger) < MEMORY_LEAST {
         larger.l2.size = larger.l2.size * 2;
     }
-    if larger.l2 != hardware.l2 {
-        let (most, ways) = (Hierarchy::bytes_max(hardware) >> 20, hardware.l2.ways);
-        let wrong = format!("with so small an L2 of {ways} ways only {most} MiB of memory are modelled");
-        let right = format!("use {} KiB or more", larger.l2.size.0 / 1024);
-        from.refuse("l2", "size_kib", wrong, right);
+    if larger.l2 == hardware.l2 {
+        return Ok(());
     }
+    let (most, ways) = (Hierarchy::bytes_max(hardware) >> 20, hardware.l2.ways);
+    let wrong = format!("with so small an L2 of {ways} ways only {most} MiB of memory are modelled");
+    source.refuse(&file.l2.size_kib, wrong, format!("use {} KiB or more", larger.l2.size.0 / 1024))
 }
 
 #[cfg(test)]

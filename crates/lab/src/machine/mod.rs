@@ -16,20 +16,24 @@
 mod hardware;
 mod integrated;
 mod limits;
-mod reader;
+mod section;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use nicforge_platform::sim::Hardware;
 
+use hardware::{AppSection, PlainFile};
+use integrated::IntegratedFile;
 pub(crate) use integrated::per_cycle;
 pub use integrated::{
     ALL_LINES, Bridges, ClockedCache, Integrated, LinkNumbers, MemoryNumbers, NicNumbers, Placement, Wire,
 };
 pub use limits::{CORES_MAX, nearest_cache_kib};
-use nicforge_options::{ConfigError, Place, parse_tree, read_text};
-use reader::Reader;
+use nicforge_options::{ConfigError, Place, read_text};
+use section::{Named, Section, Source, parse};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 /// A machine, with the source of each of its numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,27 +82,49 @@ pub fn load_machine(file: &Path) -> Result<Machine, ConfigError> {
     parse_machine(&read_text(file)?, file)
 }
 
+/// The section by which a file says that it has several places for its NICs.
+#[derive(Deserialize)]
+struct Kind {
+    kernel: Option<IgnoredAny>,
+}
+
 /// Parses a machine file's text; `file` gives the name and the place of errors.
 pub fn parse_machine(text: &str, file: &Path) -> Result<Machine, ConfigError> {
-    let root = parse_tree(text, file)?;
-    let mut reader = Reader::new(root.table("a machine file")?, Place::file(file));
-    let title = reader.title();
-    let integrated = reader.has("kernel").then(|| integrated::read(&mut reader));
-    let plain = integrated.as_ref().and_then(Integrated::plain);
-    let hardware = plain.unwrap_or_else(|| hardware::read(&mut reader));
-    let shipped = nicforge_apps::Apps::shipped().names();
-    let apps = shipped.iter().chain(&PROGRAMS);
-    let work_cycles = reader.apps(apps.copied().collect());
-    let machine = Machine {
+    let mut source = Source::new(text, file);
+    let kind: Kind = parse(text, file)?;
+    let (hardware, integrated, title, apps) = if kind.kernel.is_some() {
+        let parsed: IntegratedFile = parse(text, file)?;
+        let integrated = parsed.read(&mut source, &Place::file(file))?;
+        (integrated.plain(), Some(integrated), parsed.machine.title, parsed.apps)
+    } else {
+        let parsed: PlainFile = parse(text, file)?;
+        (parsed.read(&mut source)?, None, parsed.machine.title, parsed.apps)
+    };
+    let work_cycles = work_cycles(&apps, &mut source)?;
+    Ok(Machine {
         name: file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         file: file.to_path_buf(),
-        title,
+        title: title.unwrap_or_default(),
         hardware,
         integrated,
         work_cycles,
-        rows: reader.finish()?,
-    };
-    Ok(machine)
+        rows: source.into_rows(),
+    })
+}
+
+/// `[apps.NAME] work_cycles` of every application that the file names.
+fn work_cycles(apps: &Named<AppSection>, source: &mut Source<'_>) -> Result<BTreeMap<String, u64>, ConfigError> {
+    let shipped = nicforge_apps::Apps::shipped().names();
+    let known: Vec<&str> = shipped.into_iter().chain(PROGRAMS).collect();
+    let mut cycles = BTreeMap::new();
+    for (name, app) in &apps.0 {
+        if !known.contains(&name.get_ref().as_str()) {
+            return Err(source.unknown("application", name, &known));
+        }
+        app.take(&format!("apps.{}", name.get_ref()), source)?;
+        cycles.insert(name.get_ref().clone(), app.work_cycles.count() as u64);
+    }
+    Ok(cycles)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use nicforge_options::{Key, Owner, Place, Value};
 use nicforge_record::{MachineParameter, Origin, PointRecord, Record, Setting, Steadiness, share};
 
 #[cfg(target_os = "linux")]
-use crate::live::{LiveConfig, LiveRun};
+use crate::live::{Header, LiveConfig, LiveRun};
 use crate::machine::Machine;
 use crate::run::PointRun;
 use crate::scenario::{Point, Scenario};
@@ -75,7 +75,7 @@ pub fn of_live(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Record 
         reads.map_or(String::new(), |owner| owner.to_string())
     };
     Record {
-        scenario: config.name.clone(),
+        scenario: config.name(),
         seed: 1,
         version: VERSION.to_string(),
         machine: "live".to_string(),
@@ -90,7 +90,7 @@ pub fn of_live(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Record 
             steadiness: Steadiness::of(&run.metrics),
             ..PointRecord::default()
         }],
-        title: config.title.clone(),
+        title: config.live.read::<Header>().title,
         load_drops: load_drops(),
         settings: values.map(|(key, value)| setting(key, &value, origin(key), owner(key))).collect(),
         ..Record::default()

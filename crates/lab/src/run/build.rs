@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
-use nicforge_apps::options::{FlowTableOptions, HotOptions, SyntheticOptions};
+use nicforge_apps::options::{FlowTableOptions, HotOptions};
 use nicforge_apps::{AppConfig, Flow, Place as AppPlace};
 use nicforge_interfaces::sh_ring_dynamic::Control;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
@@ -227,7 +227,7 @@ fn fill(
     if settings.read::<FlowTableOptions>().preload_flows && settings.makes_up_frames() {
         preload(settings, seed, &mut parts.cores, cpu)?;
     }
-    if settings.app_shape().serves_requests {
+    if settings.app_shape().requests.is_some() {
         preload_pairs(settings, seed, &mut parts.cores, cpu)?;
         if settings.read::<HotOptions>().kvs_hot_preload {
             preload_hot(settings, seed, &mut parts.cores, cpu)?;
@@ -279,8 +279,7 @@ pub(super) fn parts(machine: &Machine, settings: &Settings, hardware: &Hardware,
     let given = Given { interfaces: &registry.interfaces, hardware, pool, near: &near, costs };
     let halves = interface(settings, &given, seed, &mut space)?;
     let shared = registry.apps.share(&config, &mut space)?;
-    let more_reads = (settings.read::<SyntheticOptions>().target_accesses, settings.target_begins());
-    let of_target = AppConfig { more_reads, ..config.clone() };
+    let of_target = AppConfig { target_begins: Some(settings.target_begins()), ..config.clone() };
     let mut cores = Vec::new();
     for (number, driver) in halves.drivers.into_iter().enumerate() {
         let rings = tx_rings.iter().map(|rings| rings[number]);
@@ -330,7 +329,7 @@ fn near_areas(
 ) -> Result<Option<Allocation>, RunError> {
     for near in near.iter_mut() {
         let bytes = settings.hot_area_bytes(settings.nics());
-        config.kvs.hot.extend(near.make_area(bytes)?);
+        config.hot.extend(near.make_area(bytes)?);
     }
     match near.first_mut() {
         Some(first) => Ok(first.make_area(settings.copied_bytes())?),

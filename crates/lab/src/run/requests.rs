@@ -2,7 +2,6 @@
 
 use std::net::Ipv4Addr;
 
-use nicforge_apps::kvs::Kvs;
 use nicforge_apps::options::ValueOptions;
 use nicforge_platform::sim::SimCpu;
 use nicforge_wire::headers::{MacAddress, key_hash, partition_of};
@@ -36,6 +35,7 @@ pub fn requests_source(
 ) -> Result<TrafficSource, RunError> {
     let options::Requests { kvs_put_share, kvs_delete_share, kvs_key_choice } = settings.read();
     let config = RequestConfig {
+        protocol: settings.app_shape().requests.unwrap_or_default(),
         seed: seed.wrapping_add(port as u64),
         line,
         arrival,
@@ -79,9 +79,7 @@ pub fn preload_pairs(
             pairs.value(index, 0, &mut value);
             let partition = partition_of(key_hash(&key), queues as u16);
             let owner = &mut cores[port * queues + usize::from(partition)];
-            if let Some(store) = owner.software.app.downcast::<Kvs>() {
-                store.store(cpu, &key, &value);
-            }
+            owner.software.app.store_pair(cpu, &key, &value);
         }
     }
     Ok(())

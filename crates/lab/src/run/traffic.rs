@@ -52,7 +52,7 @@ pub fn traffic_source(
     if settings.replays() {
         return replay(settings, line, rate);
     }
-    if settings.app_shape().serves_requests {
+    if settings.app_shape().requests.is_some() {
         let arrival = arrival(settings, rate);
         return requests_source(settings, line, seed, port, queues, arrival);
     }

@@ -20,9 +20,9 @@ use crate::settings::{Catalogue, Settings};
 pub use assign::{Assignment, parse_override};
 #[cfg(target_os = "linux")]
 pub(crate) use expand::find_file;
-#[cfg(target_os = "linux")]
-pub(crate) use parse::file_name;
 pub use parse::parse_scenario;
+#[cfg(target_os = "linux")]
+pub(crate) use parse::{FILE_NAME, is_file_name};
 
 /// Most points that one scenario may expand to.
 pub const MOST_POINTS: usize = 10_000;

@@ -88,17 +88,22 @@ fn read_header(scenario: &mut Scenario, value: &Located, catalogue: &Catalogue) 
 }
 
 /// A name that is also part of a path, so it must stay inside its folder.
-pub(crate) fn file_name(value: &Located, what: &str) -> Result<String, ConfigError> {
+fn file_name(value: &Located, what: &str) -> Result<String, ConfigError> {
     let text = value.text(what)?;
-    let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-    if plain && !text.is_empty() && !text.starts_with('.') && text.len() <= 100 {
+    if is_file_name(text) {
         return Ok(text.to_string());
     }
-    Err(ConfigError::new(
-        &value.place,
-        format!("`{what}` cannot be \"{}\"", shorten(text)),
-        "use letters, digits, `-`, `_` and `.`, at most 100, not beginning with `.`",
-    ))
+    let wrong = format!("`{what}` cannot be \"{}\"", shorten(text));
+    Err(ConfigError::new(&value.place, wrong, format!("`{what}` takes {FILE_NAME}")))
+}
+
+/// How names of scenarios and live runs are written.
+pub(crate) const FILE_NAME: &str = "letters, digits, `-`, `_` and `.`, at most 100, not beginning with `.`";
+
+/// Whether `text` may be part of a path without leaving its folder.
+pub(crate) fn is_file_name(text: &str) -> bool {
+    let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    plain && !text.is_empty() && !text.starts_with('.') && text.len() <= 100
 }
 
 fn read_seed(value: &Located) -> Result<u64, ConfigError> {

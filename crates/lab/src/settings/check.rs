@@ -6,7 +6,7 @@ use nicforge_interfaces::describe::Queues;
 use nicforge_interfaces::sinic::DriverOptions;
 use nicforge_nic::NicmemOptions;
 use nicforge_options::{Finding, ensure, nearest};
-use nicforge_wire::traffic::{FRAME_BYTES_MAX, REQUEST_HEADERS_LEN};
+use nicforge_wire::traffic::FRAME_BYTES_MAX;
 
 use super::Settings;
 use crate::machine::Machine;
@@ -14,8 +14,6 @@ use crate::run::options::*;
 use crate::systems::options::SystemOptions;
 use crate::tas::options::{RpcOptions, TasOptions};
 
-/// Key and value of the longest frame that a source makes.
-const MOST_PAIR_BYTES: u32 = FRAME_BYTES_MAX - REQUEST_HEADERS_LEN as u32;
 /// Cores of a whole system, at most. One connection, as an initiator has, is one process's.
 const SYSTEM_CORES_MOST: usize = 16;
 /// Entries of a time line, at most: more than that no plot shows.
@@ -274,9 +272,9 @@ impl Settings {
     }
 
     fn check_requests(&self) -> Result<(), Finding> {
-        if !self.app_shape().serves_requests {
+        let Some(protocol) = self.app_shape().requests else {
             return Ok(());
-        }
+        };
         let (store, requests) = (self.read::<KvsOptions>(), self.read::<Requests>());
         let Pairs { kvs_keys, kvs_key_bytes, kvs_preload_keys, .. } = self.read();
         let preloaded = kvs_preload_keys.unwrap_or(0);
@@ -307,10 +305,11 @@ impl Settings {
         })?;
         let sizes = &["kvs_value_bytes", "kvs_key_bytes"];
         let pair = kvs_key_bytes + store.value.kvs_value_bytes;
-        ensure(pair <= MOST_PAIR_BYTES, sizes, || {
+        let most = FRAME_BYTES_MAX - protocol.put_headers_len() as u32;
+        ensure(pair <= most, sizes, || {
             (
                 format!("a PUT of {pair} bytes of key and value does not fit a frame"),
-                format!("kvs_key_bytes + kvs_value_bytes is at most {MOST_PAIR_BYTES}"),
+                format!("kvs_key_bytes + kvs_value_bytes is at most {most}"),
             )
         })
     }

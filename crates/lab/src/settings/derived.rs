@@ -2,7 +2,6 @@
 
 use nicforge_apps::options::{HotAreaOptions, RouteOptions, ValueOptions};
 use nicforge_units::{CACHE_LINE_BYTES, Time};
-use nicforge_wire::traffic::REQUEST_HEADERS_LEN;
 
 use super::Settings;
 use crate::run::options::*;
@@ -40,7 +39,7 @@ impl Settings {
 
     /// Whether frames are of made-up flows, and neither of a capture nor requests of clients.
     pub fn makes_up_frames(&self) -> bool {
-        !self.replays() && !self.app_shape().serves_requests
+        !self.replays() && self.app_shape().requests.is_none()
     }
 
     /// Size of frames that go to the target, where they have one of their own.
@@ -52,9 +51,9 @@ impl Settings {
     /// Size of a frame in bytes, the mean of a store's requests and where a target's differ; where
     /// `packet_sizes` says other sizes, all but the target's count as large ones.
     pub fn frame_bytes(&self) -> u32 {
-        if self.app_shape().serves_requests {
+        if let Some(protocol) = self.app_shape().requests {
             let value = self.read::<Requests>().kvs_put_share * f64::from(self.read::<ValueOptions>().kvs_value_bytes);
-            return REQUEST_HEADERS_LEN as u32 + self.read::<Pairs>().kvs_key_bytes + value.round() as u32;
+            return protocol.headers_len() as u32 + self.read::<Pairs>().kvs_key_bytes + value.round() as u32;
         }
         self.mean_over_frames(u64::from) as u32
     }
@@ -62,7 +61,7 @@ impl Settings {
     /// Bytes of the whole lines that a frame takes in a buffer, by the same mean.
     pub fn frame_lines_bytes(&self) -> u64 {
         let lines = |bytes: u32| u64::from(bytes).next_multiple_of(CACHE_LINE_BYTES);
-        if self.app_shape().serves_requests { lines(self.frame_bytes()) } else { self.mean_over_frames(lines) }
+        if self.app_shape().requests.is_some() { lines(self.frame_bytes()) } else { self.mean_over_frames(lines) }
     }
 
     /// The mean of `of` a frame's size, rounded.
@@ -77,12 +76,15 @@ impl Settings {
 
     /// Size of a PUT, the longest request to a store.
     pub fn put_bytes(&self) -> u32 {
-        self.get_reply_bytes() + self.read::<Pairs>().kvs_key_bytes
+        let protocol = self.app_shape().requests.unwrap_or_default();
+        let pair = self.read::<Pairs>().kvs_key_bytes + self.read::<ValueOptions>().kvs_value_bytes;
+        protocol.put_headers_len() as u32 + pair
     }
 
     /// Size of a reply that has a value.
     pub fn get_reply_bytes(&self) -> u32 {
-        REQUEST_HEADERS_LEN as u32 + self.read::<ValueOptions>().kvs_value_bytes
+        let protocol = self.app_shape().requests.unwrap_or_default();
+        protocol.headers_len() as u32 + self.read::<ValueOptions>().kvs_value_bytes
     }
 
     /// Memory of each of `nics` NICs for values of hot items.

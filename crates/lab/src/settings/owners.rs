@@ -67,7 +67,7 @@ impl<'a> Chosen<'a> {
     fn traffic(&mut self) {
         let settings = self.settings;
         let arrival = settings.read::<Arrivals>().arrival;
-        let (replays, store) = (arrival == Arrival::Replay, settings.app_shape().serves_requests);
+        let (replays, store) = (arrival == Arrival::Replay, settings.app_shape().requests.is_some());
         let recorded = replays && settings.read::<Capture>().replay_timing == Timing::Recorded;
         self.add::<Arrivals>();
         self.add_if::<Rate>(arrival != Arrival::PingPong && !recorded);
@@ -100,7 +100,7 @@ impl<'a> Chosen<'a> {
     }
 
     fn store(&mut self) {
-        if self.settings.app_shape().serves_requests {
+        if self.settings.app_shape().requests.is_some() {
             self.add::<Pairs>();
             self.hot_values();
         }

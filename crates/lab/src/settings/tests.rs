@@ -19,7 +19,7 @@ fn any_of(key: &Key, catalogue: &Catalogue) -> Vec<Value> {
             catalogue.vocabulary().names(kind).into_iter().map(Value::from).collect()
         }
         Allowed::File => vec![Value::from("x")],
-        Allowed::Form(form) => {
+        Allowed::Form(form) | Allowed::List(form) => {
             ["0 1 7", "0 255, , 7", "STE"].into_iter().filter_map(form.parse).map(Value::from).collect()
         }
     }
@@ -63,7 +63,7 @@ fn keys_are_described() {
 
 /// A capture is a whole; what is measured begins and ends with it, and only a search warms up before.
 #[test]
-fn what_a_replay_does_not_use_does_not_count() {
+fn keys_that_a_replay_does_not_use_do_not_count() {
     let replay = Settings::default().with("arrival", "replay");
     let counts = |name: &str, settings: Settings| settings.counts(name);
     assert!(!counts("warmup_ms", replay.clone()));
@@ -99,7 +99,7 @@ fn a_key_counts_with_the_module_that_reads_it() {
 }
 
 #[test]
-fn what_a_core_plays_uses_its_own_settings() {
+fn an_emulated_interface_uses_its_own_settings() {
     let counts = |name: &str, emulates: &str| {
         Settings::default().with("interface", "emulated").with("emulates", emulates).counts(name)
     };
@@ -148,7 +148,7 @@ fn sums_of_times_have_no_rounding_errors() {
 }
 
 #[test]
-fn what_no_core_can_play_is_refused_with_the_reason() {
+fn interfaces_that_no_core_can_play_are_refused_with_the_reason() {
     for (wanted, why) in
         [("emulated", "already"), ("in_place", "overwrites"), ("split", "two buffers"), ("sinic", "systems")]
     {

@@ -146,7 +146,7 @@ impl Parts<'_> {
         Ok(Cycles(*work.ok_or_else(|| RunError::NoWorkCycles { machine: machine.name.clone(), app: app.to_string() })?))
     }
 
-    /// What the system that is looked at is made from, but for its links and what it does.
+    /// The measured system's plan, without its links and its work.
     fn plan<'a>(&'a self, attachment: &'a Attachment, interface: &'a str) -> SystemPlan<'a> {
         SystemPlan {
             attachment,
@@ -185,9 +185,8 @@ impl Parts<'_> {
     /// A gateway, which translates addresses between its two NICs.
     fn gateway(&self, machine: &Machine) -> Result<BuiltSystem, RunError> {
         let (attachment, interface) = (self.of_several_cores(), self.settings.interface());
-        let mut config = AppConfig::new("nat", PortMap::paired(2));
+        let mut config = AppConfig::new("nat", PortMap::paired(2)).with("table_entries", GATEWAY_FLOWS);
         config.work = self.work(machine, "nat")?;
-        config.table_entries = GATEWAY_FLOWS;
         config.seed = self.seed;
         let plan = SystemPlan {
             incoming: vec![self.wire(0), self.wire(3)],

@@ -189,7 +189,7 @@ fn metrics(before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
     }
 }
 
-/// What each core spent in the window, to the picosecond: all of it, but for the step that began
+/// What each core spent in the window, to the picosecond: all of it, except the step that began
 /// before it and with that which ends behind it.
 ///
 /// # Errors

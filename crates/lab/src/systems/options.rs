@@ -189,7 +189,8 @@ impl LinkOptions {
 }
 
 impl Congestion {
-    fn algorithm(self) -> Algorithm {
+    /// The algorithm of the stack.
+    pub fn algorithm(self) -> Algorithm {
         match self {
             Congestion::Cubic => Algorithm::Cubic,
             Congestion::Reno => Algorithm::Reno,

@@ -18,13 +18,17 @@ static MACHINE: LazyLock<Machine> = LazyLock::new(|| {
 /// Points that one input may cost; more would only be slow.
 const FEW_POINTS: usize = 50;
 
-/// Takes `data` for a scenario file, a machine file and arguments of `--set`.
+/// Takes `data` for a scenario file, a machine file, a live run's file and arguments of `--set`.
 pub fn scenarios(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     for line in text.lines().take(FEW_POINTS) {
         let _ = parse_override(line, &Catalogue::shipped());
     }
     if let Err(error) = parse_machine(&text, Path::new("fuzz.toml")) {
+        says_where_and_what(&error);
+    }
+    #[cfg(target_os = "linux")]
+    if let Err(error) = nicforge_lab::live::parse_live(&text, Path::new("fuzz.toml"), &Catalogue::shipped()) {
         says_where_and_what(&error);
     }
     let scenario = match parse_scenario(&text, Path::new("fuzz.toml"), &Catalogue::shipped()) {

@@ -34,7 +34,7 @@ fn the_done_bit_flips_with_every_pass() {
 }
 
 #[test]
-fn what_will_be_looked_at_ends_with_the_ring() {
+fn the_lookahead_ends_with_the_ring() {
     let cursor = Cursor::new(Addr(64), 4, COMPLETION_BYTES).next();
     assert_eq!(cursor.until(2), cursor.next().next().at);
     assert_eq!(cursor.until(4), cursor.first + 4 * COMPLETION_BYTES);

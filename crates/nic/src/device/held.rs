@@ -85,7 +85,7 @@ impl HeldFrames {
         }
     }
 
-    /// The oldest is delivered now. What the next ones need is called for: the bytes of one, and the place of the
+    /// The oldest is delivered now. What the next ones need is prefetched: the bytes of one, and the place of the
     /// one behind it, which says where its bytes are.
     #[inline]
     pub fn expect_next(&self) {

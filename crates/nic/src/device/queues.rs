@@ -150,7 +150,7 @@ impl<D: Dma> Nic<D> {
         queues.start - set * each..queues.end - set * each
     }
 
-    /// The cores `cores` begin anew with their queues of all sets and their transmit queues, see
+    /// The cores `cores` restart with their queues of all sets and their transmit queues, see
     /// [`Recoverable::begin_anew`](crate::Recoverable::begin_anew). Returns all registers that belong to them.
     pub fn begin_anew(&mut self, dma: &mut D, cores: Range<u16>) -> Option<Vec<u32>> {
         let sets = self.receive.sets().len() as u16;
@@ -184,7 +184,7 @@ impl<D: Dma> Nic<D> {
         self.receive.recovery().map_or(0, |half| pairs.map(|(from, to)| half.lent(from, to)).sum())
     }
 
-    /// The cores that can only begin anew together with `core`.
+    /// The cores that can only restart together with `core`.
     pub fn together(&self, core: u16) -> Range<u16> {
         let sets = self.receive.sets().len() as u16;
         let each = self.receive.queues() / sets;

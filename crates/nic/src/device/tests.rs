@@ -77,7 +77,7 @@ fn bench() -> (Nic<MockHost>, MockHost, TxRing, Addr) {
 }
 
 #[test]
-fn what_a_sender_left_to_its_nic_is_told_and_not_verified() {
+fn unfinished_checksums_are_flagged_and_not_verified() {
     let (mut nic, mut host, ..) = bench();
     let mut frame = udp_frame(100, 1_000);
     frame[40] ^= 0x55;
@@ -166,7 +166,7 @@ fn malformed_frames_are_counted_under_their_cause_and_go_nowhere() {
 }
 
 #[test]
-fn what_the_interface_refuses_is_counted_under_its_cause() {
+fn frames_that_the_interface_refuses_are_counted_by_cause() {
     let (mut nic, mut host, ..) = bench();
     for cause in [DropCause::NO_DESCRIPTOR, DropCause::OVERSIZED, DropCause::NO_DESCRIPTOR] {
         half(&mut nic).refuses = Some(cause);

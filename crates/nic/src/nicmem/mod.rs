@@ -217,7 +217,7 @@ impl Nicmem {
         self.capacity
     }
 
-    /// Bytes that nobody has.
+    /// Free bytes.
     pub fn available(&self) -> u64 {
         self.free.values().sum()
     }

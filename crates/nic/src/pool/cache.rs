@@ -17,7 +17,7 @@ pub struct PoolCache {
     top: Addr,
     limit: Addr,
     size: usize,
-    /// Nobody had a buffer when one was wanted last.
+    /// The last request for a buffer found none.
     dry: bool,
     /// Where it is written down that this core has a buffer, and its mark; where cores may die.
     ledger: Option<(Ledger, u16)>,

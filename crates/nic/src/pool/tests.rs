@@ -37,7 +37,7 @@ fn a_stack_drains_beyond_one_and_a_half_times_its_size() {
 }
 
 #[test]
-fn what_a_core_gives_to_others_comes_in_turn_or_at_once() {
+fn buffers_for_other_cores_are_given_in_turn_or_at_once() {
     for order in [PoolOrder::Ring, PoolOrder::Stack] {
         let mut space = AddressSpace::default();
         let pool = Pool::new(&mut space, 1000).in_order(order);
@@ -61,7 +61,7 @@ fn what_a_core_gives_to_others_comes_in_turn_or_at_once() {
 }
 
 #[test]
-fn what_went_in_last_comes_out_first() {
+fn the_pool_is_last_in_first_out() {
     let (mut cpu, _, mut caches) = pool(64, 16);
     let a = caches[0].take(&mut cpu).unwrap();
     caches[0].give(&mut cpu, a);

@@ -13,7 +13,7 @@ pub trait FlowState: Clone + Default {
     /// Writes it as it lies in host memory, in [`BYTES`](Self::BYTES) bytes.
     fn encode(&self, into: &mut [u8]);
 
-    /// Reads it from host memory; zeros are a state that nobody wrote.
+    /// Reads it from host memory; zeros are a state that was never written.
     fn decode(bytes: &[u8]) -> Self;
 }
 

@@ -144,7 +144,7 @@ fn a_frame_with_a_new_destination_is_steered_by_it() {
 }
 
 #[test]
-fn what_a_stage_adds_takes_its_time_on_the_wire() {
+fn frames_that_a_stage_adds_take_time_on_the_wire() {
     let last_bits = |costs| {
         let (mut nic, mut host, ring, data) = bench(costs, 1);
         let frame = udp_frame(58, 1);

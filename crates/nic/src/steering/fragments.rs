@@ -3,7 +3,7 @@
 //! A small direct-mapped table knows where the first fragments of the last packets went, by what all
 //! fragments have in common. A later one that comes before its first one, or whose line another packet
 //! took meanwhile, goes by its addresses as without a table: holding it back would take memory for
-//! whatever anybody sends. Software that needs the flow drops it by name. Lines need no age: a first
+//! whatever arrives. Software that needs the flow drops it by name. Lines need no age: a first
 //! fragment always writes its own over what was there.
 
 use nicforge_wire::PacketId;

@@ -43,7 +43,7 @@ pub struct Bridged {
     pub ready: Time,
 }
 
-/// Whoever is at the other end of the wire.
+/// The other end of the wire.
 pub trait Egress {
     /// A frame leaves. Called in order of departure for each port.
     fn depart(&mut self, departure: Departure<'_>);

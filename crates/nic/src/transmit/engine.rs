@@ -5,7 +5,7 @@
 //! of its read until it is sent. PCIe is faster than the wire, so the buffer fills; the ring that
 //! finds it full is not served for about as long as a read takes, on the assumption that other
 //! rings keep the wire busy (nicmem, section 2.1.3), and these begin once there is room for a few
-//! frames. With one ring nobody does, and the wire runs dry.
+//! frames. With one ring none does, and the wire idles.
 
 mod internal;
 mod room;
@@ -87,7 +87,7 @@ pub struct TransmitEngine {
     /// Room taken in the internal buffer, from the read's issue until the last bit is sent.
     taken: Bytes,
     taken_until: VecDeque<(Time, Bytes)>,
-    /// A ring found the buffer full; nobody is served until there is `resume_room`.
+    /// A ring found the buffer full; no ring is served until there is `resume_room`.
     full: bool,
     wire_free: Time,
     /// Ring positions to report, and when: once they are read into the internal buffer, and once

@@ -17,7 +17,7 @@ pub struct Bell {
 }
 
 impl Bell {
-    /// A bell that nobody rang.
+    /// A bell that has not rung.
     pub fn new() -> Result<Bell, LiveError> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let event = eventfd(0, flags).map_err(LiveError::of("creating an eventfd"))?;
@@ -52,7 +52,7 @@ impl Bell {
         let _ = rustix::io::write(&*self.event, &1u64.to_ne_bytes());
     }
 
-    /// The device sleeps until somebody rings, one of `files` can be read, or `timeout` is over.
+    /// The device sleeps until the bell rings, one of `files` can be read, or `timeout` is over.
     /// `still_idle` looks once more whether there is nothing to do, after the flag is up.
     pub fn sleep(
         &self,

@@ -3,13 +3,13 @@
 //! | line | writer | content |
 //! | --- | --- | --- |
 //! | 0 | first process | magic, length of host memory, origin of time (ns) |
-//! | 1 | device, workers | 1 while the device sleeps; whoever rings takes it to 0 |
+//! | 1 | device, workers | 1 while the device sleeps; a ring clears it |
 //! | 2 + w | worker, device | 1 while worker w sleeps (a futex) |
 //! | | worker | word 1: packets that it took so far |
 //! | | device | word 2: its orders: even, go on; odd, stop and say so |
 //! | | worker | word 3: the last order that it saw and followed |
-//! | | worker | word 5: receive calls that it made so far, if anybody asks |
-//! | | device | word 4: 1 when its process is gone: whoever waits for a lock of it takes it |
+//! | | worker | word 5: receive calls that it made so far, if the device wants them |
+//! | | device | word 4: 1 when its process is gone: its locks may be taken |
 //! | then | workers | registers, a line each: device by device, bank by bank |
 //!
 //! A register holds the last value written. Doorbells count up, so none is missed that matters.
@@ -176,7 +176,7 @@ impl Control {
         }
     }
 
-    /// Receive calls that worker `number` made so far, as it says; 0 where nobody asked it to.
+    /// Receive calls that worker `number` made so far, as it reports; 0 if it does not report.
     pub fn calls(&self, number: usize) -> u64 {
         let word = self.worker_word(number, CALLS);
         word.map_or(0, |word| word.load(Ordering::Relaxed))
@@ -225,7 +225,7 @@ impl Control {
         }
     }
 
-    /// Whether whoever marks locks with `mark` is gone.
+    /// Whether the holder that marks locks with `mark` is gone.
     pub(super) fn is_gone(&self, mark: u64) -> bool {
         let number = usize::try_from(mark.wrapping_sub(1)).unwrap_or(usize::MAX);
         let word = self.worker_word(number, GONE);

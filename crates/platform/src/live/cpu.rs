@@ -202,7 +202,7 @@ impl Cpu for LiveCpu {
     #[inline]
     fn work(&mut self, _cycles: Cycles) {}
 
-    /// Nobody accounts for parts here.
+    /// The live ground keeps no account of parts.
     #[inline]
     fn enter(&mut self, part: Part) -> Part {
         part

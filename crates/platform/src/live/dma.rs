@@ -23,7 +23,7 @@ pub struct LiveDma {
     /// Who was published to since the last [`wake`](Self::wake), by number.
     touched: Vec<bool>,
     any: bool,
-    /// Workers poll for ever: nobody has to be woken.
+    /// Workers never sleep, so that no publish wakes one.
     workers_poll: bool,
     /// Writes below here are [prepared](Self::prepare_write): those into control memory, or all while
     /// publishes are noted.
@@ -32,7 +32,7 @@ pub struct LiveDma {
     held: Held,
     /// Where control memory ends: nothing is published beyond.
     control_end: u64,
-    /// Where it is written down who gets which buffer, if anybody asks.
+    /// The ledger of buffers that workers hold, if there is one.
     pending: Option<Pending>,
     /// Bytes of the region that were read or written, where they are counted.
     moved: Option<u64>,
@@ -308,7 +308,7 @@ impl Dma for LiveDma {
     /// Workers poll, and are woken after the device's round: there is nothing to raise.
     fn interrupt(&mut self, _vector: Vector) {}
 
-    /// What was read is here already, so nobody waits.
+    /// Reads complete at once.
     #[inline]
     fn wait_until(&mut self, _time: Time) {}
 

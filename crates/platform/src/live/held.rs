@@ -1,7 +1,7 @@
 //! Entries that the device has published, held back until its burst ends.
 //!
 //! A line that two cores work on takes as long to go from one to the other as several packets may take.
-//! So it is called for when it is published, and written at the end of the burst.
+//! So it is prefetched when it is published, and written at the end of the burst.
 
 use super::Region;
 use super::region::LINE_WORDS;

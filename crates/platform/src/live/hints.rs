@@ -1,4 +1,4 @@
-//! Lines that are called for ahead of time, and large pages. Nothing else happens, whatever the address.
+//! Prefetches of lines, and large pages: hints without any other effect, whatever the address.
 
 /// `place` is going to be read: its first line comes into the caches.
 #[inline]

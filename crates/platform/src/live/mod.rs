@@ -17,7 +17,7 @@
 //! | ports/ | where frames come from and go to |
 //! | affinity.rs | which core a thread stands on |
 //! | bell.rs | how the device sleeps and is woken |
-//! | hints.rs | lines that are called for ahead of time, large pages |
+//! | hints.rs | prefetches of lines, large pages |
 //! | handover.rs | how another process gets it, and whether that process is still there |
 //! | stock.rs | which worker the device gave which buffer |
 //! | clock.rs | the wall clock as [`Time`](nicforge_units::Time) |

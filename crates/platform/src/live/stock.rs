@@ -9,7 +9,7 @@ use crate::Addr;
 /// Buffers written before a publish, at most: a frame in several parts.
 const PARTS_MAX: usize = 4;
 
-/// Packet buffers, and the 2 bytes for each that say who has it (0: nobody; `w + 1`: worker `w`).
+/// Packet buffers, and the 2 bytes for each with its holder (0: none; `w + 1`: worker `w`).
 #[derive(Clone, Copy, Debug)]
 pub struct Stock {
     /// Where the first buffer begins.

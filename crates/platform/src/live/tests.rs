@@ -57,7 +57,7 @@ fn a_core_that_the_device_plays_announces_as_the_device_does() {
 }
 
 #[test]
-fn what_is_sent_is_looked_at_where_it_lies_if_it_is_one_run() {
+fn a_contiguous_frame_is_sent_without_a_copy() {
     let mut space = AddressSpace::default();
     let at = space.data(8192, 64);
     let control = control(&space);
@@ -236,7 +236,7 @@ fn registers_are_apart_and_unknown_ones_go_nowhere() {
 /// other has answered. A wake-up that is lost costs the time-out, of which there are none.
 #[test]
 #[cfg_attr(miri, ignore = "Miri knows no poll")]
-fn whoever_sleeps_is_woken() {
+fn a_sleeping_thread_is_woken() {
     const TURNS: u64 = 2_000;
     let mut space = AddressSpace::default();
     let entry = space.control(64, Owner(1)).unwrap();

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_far_ahead_does_not_hide_the_load_from_others() {
+    fn an_agent_far_ahead_in_time_does_not_hide_load_from_others() {
         let wait = |ahead: Time| {
             let mut dram = dram(5.0);
             let mut latency = Time::ZERO;
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn who_skips_full_slots_finds_the_first_with_room() {
+    fn a_request_skips_full_slots_to_the_first_with_room() {
         let mut dram = dram(0.0);
         let mut slots = std::collections::BTreeMap::new();
         let mut state = 1u32;

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_behind_in_time_uses_the_gap_that_was_left() {
+    fn an_agent_behind_in_time_uses_the_gap_left_on_the_link() {
         let mut out = Direction::new(&config());
         out.send(Time::from_us(1), Bytes(1500));
         assert_eq!(out.send(Time::from_ns(10), Bytes(0)), Time::from_ps(10_000 + 24 * 64));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_while_it_is_held_waits_for_the_end() {
+    fn a_contender_waits_until_the_holder_releases() {
         let mut locks = Locks::default();
         assert_eq!(hold(&mut locks, 10, 5), ns(10));
         assert_eq!(hold(&mut locks, 12, 5), ns(15));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_others_waiting_that_were_simulated_before_waits_for_them() {
+    fn a_late_simulated_holder_waits_for_earlier_contenders() {
         let mut locks = Locks::default();
         hold(&mut locks, 100, 20);
         let taken = locks.take(AT, ns(90));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_before_it_was_taken_does_not_wait() {
+    fn an_acquisition_before_the_hold_does_not_wait() {
         let mut locks = Locks::default();
         assert_eq!(hold(&mut locks, 10, 5), ns(10));
         assert_eq!(hold(&mut locks, 100, 5), ns(100));

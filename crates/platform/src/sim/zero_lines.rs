@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_not_known_wherever_it_begins_and_ends() {
+    fn written_lines_are_not_known_to_be_zero_at_any_alignment() {
         for (at, len) in [(0, 1), (63, 2), (4095, 2), (4000, 4096), (100, 10_000), (20_480 - 64, 64), (20_480, 0)] {
             for fresh in [false, true] {
                 let mut zeros = zeros(fresh);

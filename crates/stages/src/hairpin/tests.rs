@@ -159,7 +159,7 @@ fn every_packet_counts_once_and_leaves_in_order_whatever_fits() {
 }
 
 #[test]
-fn what_is_not_known_goes_to_software_untouched() {
+fn unknown_flows_reach_software_unmodified() {
     let mut bench = bench(3, 64, 64);
     let unknown = udp_frame(100, 9);
     let mut arp = vec![0xff; 60];

@@ -154,7 +154,7 @@ impl<'r> CaptureReader<'r> {
         }
     }
 
-    /// Records read so far, skipped ones included.
+    /// Records read so far: skipped ones included, one that the end cuts off not.
     pub fn records(&self) -> u64 {
         self.state.records
     }

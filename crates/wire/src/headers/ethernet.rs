@@ -2,6 +2,9 @@
 
 use std::fmt;
 use std::net::Ipv6Addr;
+use std::str::FromStr;
+
+use nicforge_options::{Form, OptionType, Value};
 
 use super::{WireError, array, be16, put16, require};
 
@@ -54,6 +57,34 @@ impl fmt::Display for MacAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d, e, g] = self.0;
         write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+/// As [`MacAddress`] is displayed.
+impl FromStr for MacAddress {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<MacAddress, ()> {
+        let bytes: Result<Vec<u8>, _> = text.split(':').map(|part| u8::from_str_radix(part, 16)).collect();
+        <[u8; 6]>::try_from(bytes.map_err(|_| ())?).map(MacAddress).map_err(|_| ())
+    }
+}
+
+/// How keys take hardware addresses.
+pub static MAC: Form = Form {
+    says: "a hardware address, such as \"02:00:00:00:00:01\"",
+    parse: |text| Some(text.parse::<MacAddress>().ok()?.to_string()),
+};
+
+impl OptionType for MacAddress {
+    fn to_value(&self) -> Option<Value> {
+        Some(Value::Text(self.to_string()))
+    }
+    fn from_value(value: &Value) -> Option<MacAddress> {
+        match value {
+            Value::Text(text) => text.parse().ok(),
+            _ => None,
+        }
     }
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod icmp;
 pub(crate) mod ipv4;
 mod ipv6;
 mod kvs;
+mod memcached;
 pub(crate) mod tcp;
 pub(crate) mod udp;
 mod vlan;
@@ -18,11 +19,15 @@ mod vlan;
 use thiserror::Error;
 
 pub use arp::{ARP_LEN, ArpOperation, ArpView};
-pub use ethernet::{ETHERNET_HEADER_LEN, EthernetView, MacAddress, ethertype};
+pub use ethernet::{ETHERNET_HEADER_LEN, EthernetView, MAC, MacAddress, ethertype};
 pub use icmp::{ICMP_HEADER_LEN, IcmpView, icmp_type, icmpv6_type};
 pub use ipv4::{IPV4_MIN_HEADER_LEN, Ipv4Option, Ipv4Options, Ipv4View};
 pub use ipv6::{ExtensionHeader, ExtensionHeaders, IPV6_HEADER_LEN, Ipv6View};
 pub use kvs::{KVS_HEADER_LEN, KVS_PORT, KVS_VERSION, KvsOperation, KvsStatus, KvsView, key_hash, partition_of};
+pub use memcached::{
+    MAGIC_REQUEST, MAGIC_RESPONSE, MEMCACHED_HEADER_LEN, MEMCACHED_PORT, MemcachedStatus, MemcachedView,
+    memcached_opcode,
+};
 pub use tcp::{TCP_MIN_HEADER_LEN, TcpFlags, TcpOption, TcpOptions, TcpView};
 pub use udp::{UDP_HEADER_LEN, UdpView};
 pub use vlan::{VLAN_TAG_LEN, VlanView};

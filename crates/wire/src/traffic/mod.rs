@@ -30,7 +30,7 @@ pub use flows::{FlowChoice, FlowSpace, FlowTuple, Target};
 pub use line::Line;
 pub use pairs::{PairSpace, WORD_BYTES};
 pub use replay::{LongFrames, REPLAY_BYTES_MAX, Replay, ReplayCounts, ReplayTiming};
-pub use requests::{REQUEST_HEADERS_LEN, RequestConfig, Requests};
+pub use requests::{RequestConfig, RequestProtocol, Requests};
 pub use shares::{QueueShares, Shares};
 pub use sizes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, SizeModel};
 pub use synthetic::{Synthetic, SyntheticConfig};

@@ -1,8 +1,8 @@
 //! Requests of many clients to a key-value store: GETs, PUTs and DELETEs, one per frame.
 //!
-//! A client computes the hash of the key, and from it the partition; by its source port it makes
-//! the NIC bring the request to that partition's queue. Open loop or closed loop: see
-//! [`ArrivalModel`].
+//! [`RequestProtocol::Kvs`]: a client computes the hash of the key, and from it the partition; by its source port it makes
+//! the NIC bring the request to that partition's queue. [`RequestProtocol::Memcached`]: a client has one port, and knows
+//! nothing of cores. Open loop or closed loop: see [`ArrivalModel`].
 
 use std::net::Ipv4Addr;
 
@@ -18,18 +18,82 @@ use super::sizes::check_size;
 use super::steered::SteeredPorts;
 use super::template::{PAYLOAD, Template};
 use super::{Arrival, TrafficError};
-use crate::headers::{KVS_HEADER_LEN, KVS_PORT, KvsOperation, KvsView, MacAddress, key_hash, partition_of};
+use crate::headers::{
+    KVS_HEADER_LEN, KVS_PORT, KvsOperation, KvsView, MAGIC_REQUEST, MEMCACHED_HEADER_LEN, MEMCACHED_PORT, MacAddress,
+    key_hash, memcached_opcode, partition_of,
+};
 
-/// Bytes of all headers in front of a request's key.
-pub const REQUEST_HEADERS_LEN: usize = PAYLOAD + KVS_HEADER_LEN;
-
-/// Where hash and tag are in a request.
+/// Where hash and tag are in a request of [`RequestProtocol::Kvs`].
 const HASH: usize = 8;
 const TAG: usize = 16;
+/// Where the length of the body and the opaque are in one of [`RequestProtocol::Memcached`].
+const BODY_LEN: usize = 16;
+/// Flags and expiry of a SET.
+const SET_EXTRAS: usize = 8;
+
+/// How clients ask a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RequestProtocol {
+    /// MICA's way: the client's request says the key's hash, and finds the core that has the key.
+    #[default]
+    Kvs,
+    /// memcached's binary protocol over UDP.
+    Memcached,
+}
+
+impl RequestProtocol {
+    /// Bytes of all headers in front of the key of a GET.
+    pub fn headers_len(self) -> usize {
+        PAYLOAD + self.header_len()
+    }
+
+    /// Bytes in front of the key of a PUT.
+    pub fn put_headers_len(self) -> usize {
+        self.headers_len() + self.put_extras_len()
+    }
+
+    /// Bytes between header and key of a PUT.
+    fn put_extras_len(self) -> usize {
+        match self {
+            RequestProtocol::Kvs => 0,
+            RequestProtocol::Memcached => SET_EXTRAS,
+        }
+    }
+
+    /// Bytes of the protocol's own header.
+    fn header_len(self) -> usize {
+        match self {
+            RequestProtocol::Kvs => KVS_HEADER_LEN,
+            RequestProtocol::Memcached => MEMCACHED_HEADER_LEN,
+        }
+    }
+}
+
+/// What a request asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operation {
+    Get,
+    Put,
+    Delete,
+}
+
+/// The frames of one operation: what differs between them, beside the flow, are some words.
+#[derive(Clone, Debug)]
+struct Kind {
+    template: Template,
+    /// Where the key begins in the payload.
+    key_at: usize,
+    /// Where the value begins, if there is one.
+    value_at: Option<usize>,
+    /// Bytes of extras, key and value.
+    body: usize,
+}
 
 /// What requests are to look like.
 #[derive(Clone, Debug)]
 pub struct RequestConfig {
+    /// The protocol.
+    pub protocol: RequestProtocol,
     /// Seed of all draws but the clients' addresses and the keys.
     pub seed: u64,
     /// The line that they come in on.
@@ -61,6 +125,7 @@ pub struct RequestConfig {
 /// A source of requests.
 #[derive(Clone, Debug)]
 pub struct Requests {
+    protocol: RequestProtocol,
     clock: Clock,
     clients: FlowSpace,
     client_picker: FlowPicker,
@@ -73,9 +138,9 @@ pub struct Requests {
     steered: SteeredPorts,
     queues: u16,
     server: Ipv4Addr,
-    get: Template,
-    put: Template,
-    delete: Template,
+    get: Kind,
+    put: Kind,
+    delete: Kind,
     key: Vec<u8>,
     sequence: u64,
 }
@@ -93,6 +158,7 @@ impl Requests {
         let keys = FlowSpace::new(0, config.pairs.count())?;
         let pick = |space, choice, purpose| FlowPicker::new(space, choice, None, generator(config.seed, purpose));
         Ok(Requests {
+            protocol: config.protocol,
             clock: Clock::new(config.arrival, config.line, generator(config.seed, 0))?,
             clients: config.clients,
             client_picker: pick(&config.clients, config.client_choice, 1)?,
@@ -104,9 +170,9 @@ impl Requests {
             steered: SteeredPorts::new(config.queues)?,
             queues: config.queues,
             server: config.server,
-            get: template(&config, KvsOperation::Get)?,
-            put: template(&config, KvsOperation::Put)?,
-            delete: template(&config, KvsOperation::Delete)?,
+            get: kind(&config, Operation::Get)?,
+            put: kind(&config, Operation::Put)?,
+            delete: kind(&config, Operation::Delete)?,
             key: Vec::new(),
             sequence: 0,
         })
@@ -123,24 +189,41 @@ impl Requests {
         }
         let index = self.key_picker.draw(time).flow;
         self.pairs.key(index, &mut self.key);
-        let (hash, word) = (key_hash(&self.key), self.pairs.word(index));
+        let word = self.pairs.word(index);
         let client = self.client_picker.draw(time).flow;
         let mut flow = self.clients.tuple(client);
         flow.destination = self.server;
-        flow.destination_port = KVS_PORT;
-        flow.source_port = self.steered.port(&flow, partition_of(hash, self.queues));
-        let value = KVS_HEADER_LEN + self.key.len();
-        let words =
-            [(HASH, hash), (TAG, self.sequence), (KVS_HEADER_LEN, word), (value, word), (value + 8, self.sequence)];
         let drawn = unit(&mut self.operation_random);
-        let (template, words) = if drawn < self.put_share {
-            let versions = usize::from(self.pairs.values_have_versions());
-            (&mut self.put, &words[..4 + versions])
+        let kind = if drawn < self.put_share {
+            &mut self.put
         } else if drawn < self.change_share {
-            (&mut self.delete, &words[..3])
+            &mut self.delete
         } else {
-            (&mut self.get, &words[..3])
+            &mut self.get
         };
+        let named = match self.protocol {
+            RequestProtocol::Kvs => {
+                let hash = key_hash(&self.key);
+                flow.destination_port = KVS_PORT;
+                flow.source_port = self.steered.port(&flow, partition_of(hash, self.queues));
+                [(HASH, hash), (TAG, self.sequence)]
+            }
+            RequestProtocol::Memcached => {
+                flow.destination_port = MEMCACHED_PORT;
+                // The opaque repeats the request's number; the words of the CAS stay zero.
+                let opaque = self.sequence & u64::from(u32::MAX);
+                [(BODY_LEN, (kind.body as u64) << 32 | opaque), (BODY_LEN + 8, 0)]
+            }
+        };
+        let mut words = [(0, 0); 5];
+        words[..2].copy_from_slice(&named);
+        words[2] = (kind.key_at, word);
+        let mut count = 3;
+        if let Some(value) = kind.value_at {
+            words[3..].copy_from_slice(&[(value, word), (value + 8, self.sequence)]);
+            count += 1 + usize::from(self.pairs.values_have_versions());
+        }
+        let (template, words) = (&mut kind.template, &words[..count]);
         self.clock.send(template.len());
         self.sequence += 1;
         let bytes = template.patch(&flow, words);
@@ -160,23 +243,51 @@ impl Requests {
     }
 }
 
-/// The frame of one kind of request, with zeros where each one differs.
-fn template(config: &RequestConfig, operation: KvsOperation) -> Result<Template, TrafficError> {
+/// The frames of one operation, with zeros where each one differs.
+fn kind(config: &RequestConfig, operation: Operation) -> Result<Kind, TrafficError> {
     let (mut key, mut value) = (Vec::new(), Vec::new());
     config.pairs.key(0, &mut key);
     key[..8].fill(0);
-    if operation == KvsOperation::Put {
+    let puts = operation == Operation::Put;
+    if puts {
         config.pairs.value(0, 0, &mut value);
         value[..8].fill(0);
     }
-    let mut payload = vec![0; KVS_HEADER_LEN];
+    let extras = if puts { config.protocol.put_extras_len() } else { 0 };
+    let key_at = config.protocol.header_len() + extras;
+    let mut payload = vec![0; key_at];
     payload.extend_from_slice(&key);
     payload.extend_from_slice(&value);
     let frame_bytes = (PAYLOAD + payload.len()) as u32;
     check_size(frame_bytes)?;
-    let mut header = KvsView::new(&mut payload[..]).map_err(|_| TrafficError::FrameSize(frame_bytes))?;
-    header.set_operation(operation);
-    header.set_lengths(key.len() as u16, value.len() as u16);
-    Template::with_payload(&payload, config.source, config.destination)
-        .map_err(|_| TrafficError::FrameSize(frame_bytes))
+    let wrong_size = |_| TrafficError::FrameSize(frame_bytes);
+    match config.protocol {
+        RequestProtocol::Kvs => {
+            let mut header = KvsView::new(&mut payload[..]).map_err(wrong_size)?;
+            header.set_operation(match operation {
+                Operation::Get => KvsOperation::Get,
+                Operation::Put => KvsOperation::Put,
+                Operation::Delete => KvsOperation::Delete,
+            });
+            header.set_lengths(key.len() as u16, value.len() as u16);
+        }
+        RequestProtocol::Memcached => {
+            let opcode = match operation {
+                Operation::Get => memcached_opcode::GET,
+                Operation::Put => memcached_opcode::SET,
+                Operation::Delete => memcached_opcode::DELETE,
+            };
+            // One datagram, number 0; the length of the body is among the words.
+            payload[5] = 1;
+            payload[8..10].copy_from_slice(&[MAGIC_REQUEST, opcode]);
+            payload[10..12].copy_from_slice(&(key.len() as u16).to_be_bytes());
+            payload[12] = extras as u8;
+        }
+    }
+    Ok(Kind {
+        template: Template::with_payload(&payload, config.source, config.destination).map_err(wrong_size)?,
+        key_at,
+        value_at: puts.then_some(key_at + key.len()),
+        body: extras + key.len() + value.len(),
+    })
 }

@@ -55,7 +55,7 @@ fn take_all<G: Ground>(bench: &mut Bench<G>, queue: usize) -> usize {
 /// Frames lie in the physical rings of both sets when the emulating core comes to them, and workers take
 /// what there is after each of its steps.
 #[test]
-fn what_waits_for_the_emulating_core_goes_on_in_the_order_in_which_it_came() {
+fn frames_for_the_emulating_core_keep_their_order() {
     let mut bench: Bench<Flat> = up(128);
     for round in 0..3 {
         bench.emulator_rests = true;

@@ -10,7 +10,7 @@ use super::layout::{Descriptor, Status, events, registers};
 use crate::kernel::{Between, KernelDriver, KernelPlan, Received, Sending, SharedLock, TransmitBusy};
 use crate::priv_ring::layout::Ring;
 
-/// Received packets after which the NIC is told of new buffers at the latest.
+/// Most received packets before the driver announces new buffers to the NIC.
 const REFILL_BATCH: u64 = 16;
 
 /// The driver.

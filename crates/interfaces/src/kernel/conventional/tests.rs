@@ -177,7 +177,7 @@ fn the_timer_runs_from_the_first_event_and_later_ones_do_not_put_it_off() {
 }
 
 #[test]
-fn what_happens_while_interrupts_are_masked_interrupts_when_they_are_not() {
+fn masked_events_interrupt_when_unmasked() {
     let mut bench = Bench::new();
     bench.write(registers::MASK, 0);
     bench.arrive(0);
@@ -259,7 +259,7 @@ fn frames_that_have_no_place_are_dropped_by_their_cause() {
 }
 
 #[test]
-fn what_a_driver_does_wrong_is_counted() {
+fn driver_errors_are_counted() {
     let mut bench = Bench::new();
     let errors = |bench: &Bench| {
         let [(_, errors)] = bench.nic.counters()[..] else {

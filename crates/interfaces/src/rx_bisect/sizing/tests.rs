@@ -30,7 +30,7 @@ fn warns(sizing: &Sizing<'_>, says: &[&str]) {
 }
 
 #[test]
-fn what_the_paper_advises_is_not_warned_of() {
+fn the_papers_sizes_give_no_warning() {
     warns(&sound(), &[]);
 }
 

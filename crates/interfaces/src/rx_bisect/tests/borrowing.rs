@@ -69,7 +69,7 @@ fn cores_may_have_several_rings() {
 
 /// Whoever counts buffers after a core's death needs to know what it and the others owe each other.
 #[test]
-fn what_was_lent_is_known_until_a_queue_begins_anew() {
+fn lent_buffers_are_known_until_a_queue_restarts() {
     let topology = Topology::per_core(3, 8, 64);
     let mut bench: Bench<Flat> = bench(&topology, AxChoice::RoundRobin, Consumption::Parallel);
     for _ in 0..8 + 6 {
@@ -114,7 +114,7 @@ fn registers_are_those_of_whose_rings_they_move() {
 
 /// A descriptor that names no buffer is its core's fault, whoever's packet finds it, and what it named comes back.
 #[test]
-fn what_is_no_buffer_comes_back_to_the_core_that_gave_it() {
+fn an_invalid_buffer_returns_to_the_core_that_gave_it() {
     let topology = Topology::per_core(2, 8, 64);
     for consumption in [Consumption::Parallel, BATCHED] {
         let mut bench: Bench<Flat> = bench(&topology, AxChoice::Random, consumption);
@@ -149,7 +149,7 @@ fn what_is_no_buffer_comes_back_to_the_core_that_gave_it() {
 
 /// Its own notice may stand in front of packets in buffers of others: it hands them out although the pool is empty.
 #[test]
-fn who_borrows_and_lends_nothing_hands_packets_out_without_buffers() {
+fn a_core_that_neither_borrows_nor_lends_delivers_without_buffers() {
     let mut topology = Topology::per_core(2, 8, 64);
     topology.bx[1].associated = vec![1];
     let options = options(AxChoice::Random, Consumption::Parallel);

@@ -59,7 +59,7 @@ fn notices_wait_for_a_packet_and_go_with_it() {
 
 /// Until software sees a notice, no packet can have its entry: what is held back is a small part of the ring.
 #[test]
-fn what_is_held_back_leaves_room_for_a_burst() {
+fn held_back_packets_leave_room_for_a_burst() {
     for (entries, held_back) in [(4, 0), (8, 1), (16, 3), (32, 7), (64, 7)] {
         let topology = Topology::in_sets(2, (1, 128), entries, 1);
         let options = options(AxChoice::Random, BATCHED);
@@ -150,7 +150,7 @@ fn a_notice_that_takes_the_last_entry_is_written_at_once() {
 }
 
 #[test]
-fn what_is_held_back_cannot_have_been_read() {
+fn held_back_packets_cannot_have_been_read() {
     let mut bench: Bench<Flat> = two(BATCHED, true);
     (0..5).for_each(|_| bench.send(0, 60).unwrap());
     assert_eq!(waiting(&bench), [5, 1]);

@@ -51,7 +51,7 @@ fn a_core_that_stops_stops_nobody() {
 
 /// However long notices may be held back: a core whose last buffers were lent learns of it at once, and goes on.
 #[test]
-fn who_has_lent_its_last_buffer_is_told_at_once() {
+fn a_core_that_lent_its_last_buffer_is_notified_at_once() {
     let consumption = Consumption::Batched(Time::from_ms(100));
     let sizes = [2, 4, 8, 64].into_iter();
     for (entries, own_first) in sizes.flat_map(|size| OWN_FIRST.map(|first| (size, first))) {
@@ -183,7 +183,7 @@ fn overload_fills_reception_rings_and_no_more<G: Ground>(queues: usize, entries:
 }
 
 #[test]
-fn what_overloaded_cores_hog_is_bounded_by_their_reception_rings() {
+fn overloaded_cores_hold_at_most_their_reception_rings() {
     for own_first in OWN_FIRST {
         overload_fills_reception_rings_and_no_more::<Flat>(2, [4, 32], own_first);
         overload_fills_reception_rings_and_no_more::<Flat>(4, [8, 64], own_first);

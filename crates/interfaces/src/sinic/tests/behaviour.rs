@@ -36,7 +36,7 @@ fn a_buffer_may_be_posted_before_its_packet_comes() {
 }
 
 #[test]
-fn what_does_not_fit_comes_with_the_next_copies() {
+fn bytes_that_do_not_fit_come_with_the_next_copies() {
     let mut bench = Bench::on(&sinic());
     for (number, len) in [(1, 250), (2, 60)] {
         bench.arrive(&frame(number, len)).unwrap();

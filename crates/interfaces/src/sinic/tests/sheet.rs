@@ -173,7 +173,7 @@ fn reserved_bits_of_what_software_writes_must_be_zero() {
 }
 
 #[test]
-fn what_is_configured_can_be_read() {
+fn configuration_registers_read_back() {
     let options = Options {
         advice: config::ZERO_COPY.mask() | config::RX_THREAD.mask() | config::POLL.mask(),
         interrupt_mask: 0x1ff,

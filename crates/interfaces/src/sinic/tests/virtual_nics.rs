@@ -72,7 +72,7 @@ fn deferred_payload_keeps_its_room_in_the_fifo() {
 }
 
 #[test]
-fn who_has_begun_a_packet_keeps_the_engine_until_it_is_whole() {
+fn a_virtual_nic_keeps_the_engine_until_its_packet_is_whole() {
     let mut bench = Bench::on(&v_sinic(4));
     for vnic in 0..4 {
         let at = place(vnic) as usize;

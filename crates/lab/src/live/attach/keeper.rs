@@ -43,7 +43,7 @@ pub struct Keeper {
     listener: UnixListener,
     callers: Vec<Member>,
     places: Vec<Place>,
-    /// For each worker, those that can only begin anew together with it.
+    /// For each worker, those that can only restart together with it.
     groups: Vec<Range<usize>>,
     /// Fills a shared ring for workers that are not there.
     stand_ins: Vec<Option<Worker>>,
@@ -174,7 +174,7 @@ impl Keeper {
                 // Who of them rang it nobody knows.
                 2.. if number == group.start => {
                     shared.tell(format!(
-                        "workers {} to {} begin anew: a doorbell that they share rings for what cannot be",
+                        "workers {} to {} restart: a shared doorbell announced descriptors that cannot be",
                         group.start,
                         group.end - 1
                     ));

@@ -2,25 +2,29 @@
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nicforge_apps::PortMap;
 use nicforge_nic::{DropCounters, PortId};
+use nicforge_options::{ConfigError, Place, Section, parse_tree};
 use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
 use serde::{Deserialize, Serialize};
 
 use crate::live::assemble::app_config;
-use crate::live::config::{AppAddresses, Idle, LiveConfig, PortConfig, PortKind};
+use crate::live::config::{LiveConfig, app_owners};
 use crate::live::layout::Blueprint;
+use crate::live::ports::PortConfig;
 use crate::live::worker::WorkerCounts;
+use crate::live::worker::{Idle, IdleOptions};
 use crate::run::RunError;
 use crate::scenario::parse_override;
 use crate::settings::Catalogue;
 
 /// The version of what is said here and of what lies in the region: both sides have the same.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
-/// No line is longer: who sends more means nothing good.
+/// The longest line; a peer that sends more is refused.
 pub const LINE_MAX: usize = 64 << 10;
 /// Names of counters that are learnt from others, at most.
 const NAMES_MAX: usize = 256;
@@ -75,13 +79,14 @@ pub struct Invitation {
     pub worker: usize,
     /// The order that it follows.
     pub order: u64,
-    /// Whether somebody worked there before, whose tables are still to be wiped.
+    /// Whether tables of a worker that was there before must be wiped.
     pub wipes: bool,
     /// The core that it shall stand on, if it shall on one.
     pub core: Option<usize>,
     /// `key=value` of all settings that were made.
     settings: Vec<String>,
-    app: AppAddresses,
+    /// The lines of `[app]`.
+    app: String,
     idle: Idle,
     ports: Vec<PortPlan>,
 }
@@ -122,8 +127,8 @@ impl Invitation {
             wipes,
             core: None,
             settings: settings.collect(),
-            app: config.app,
-            idle: config.idle,
+            app: config.app.values().iter().map(|(key, value)| format!("{key} = {value}\n")).collect(),
+            idle: config.live.read::<IdleOptions>().idle,
             ports: ports.collect(),
         }
     }
@@ -133,14 +138,14 @@ impl Invitation {
     /// # Errors
     /// A setting that this program does not know, or a file that is not here.
     pub fn blueprint(&self, catalogue: &Arc<Catalogue>) -> Result<Blueprint, RunError> {
-        let wrong = |error: nicforge_options::ConfigError| RunError::Attach(error.to_string());
-        let mut config = LiveConfig {
-            idle: self.idle,
-            app: self.app,
-            // That there is one is what counts: workers may die.
-            attach: Some(std::path::PathBuf::new()),
-            ..LiveConfig::of_defaults(catalogue)
-        };
+        let wrong = |error: ConfigError| RunError::Attach(error.to_string());
+        let place = Place::argument("attach");
+        let mut config = LiveConfig::of_defaults(catalogue);
+        config.live.set("idle", self.idle, place.clone());
+        // That there is one is what counts: workers may die.
+        config.live.set("attach", "the run's", place.clone());
+        let app = parse_tree(&self.app, Path::new("attach")).map_err(wrong)?;
+        config.app = Section::of(&app, "[app]", &app_owners(catalogue)).map_err(wrong)?;
         for text in &self.settings {
             let set = parse_override(text, catalogue).map_err(wrong)?;
             config.set_unchecked(set);
@@ -156,16 +161,7 @@ impl Invitation {
             port.inside = plan.inside;
             port.address = plan.address;
             port.hears_all = plan.hears_all;
-            config.ports.push(PortConfig {
-                kind: PortKind::Capture(None, None),
-                place: nicforge_options::Place::argument("attach"),
-                address: None,
-                address6: None,
-                mac: Some(port.mac),
-                next_hop: None,
-                peer: None,
-                inside: Some(plan.inside),
-            });
+            config.ports.push(PortConfig::given(&place));
         }
         Ok(Blueprint { app: app_config(&config, map)?, config })
     }

@@ -10,8 +10,8 @@
 //!                                                  begins the queues anew, takes the buffers back
 //! ```
 //!
-//! Workers that share a ring with one that dies begin anew with it: they are asked to halt, the
-//! ring is emptied, and they go on with fresh drivers and the tables that they had. Whoever does
+//! Workers that share a ring with one that dies restart with it: they are asked to halt, the
+//! ring is emptied, and they go on with fresh drivers and the tables that they had. A worker that does
 //! not halt is ended.
 //!
 //! | file | what it says |
@@ -26,5 +26,17 @@ mod message;
 mod place;
 mod worker;
 
+use std::path::PathBuf;
+
+use nicforge_options::{Allowed, PATH, options};
+
 pub use keeper::Keeper;
 pub use worker::{Attached, attach};
+
+options! {
+    /// Worker processes.
+    pub struct AttachOptions {
+        /// The Unix socket through which worker processes attach; without one workers are threads of the run's process.
+        attach: Option<PathBuf> = None, "", Allowed::Form(&PATH);
+    }
+}

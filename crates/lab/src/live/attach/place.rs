@@ -112,7 +112,7 @@ impl State {
 pub struct Place {
     /// Who is there.
     pub state: State,
-    /// The order that is valid: even, for it is only odd while its queues begin anew.
+    /// The order that is valid: even, for it is only odd while its queues restart.
     pub order: u64,
     /// Whether somebody was there before.
     pub used: bool,

@@ -1,4 +1,4 @@
-//! What the device is told while it runs: to close queues, to let them begin anew, to open them.
+//! Orders to a running device: close queues, restart them, open them.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Release;
@@ -57,7 +57,7 @@ impl Books {
 pub enum Order {
     /// Frames for these workers are dropped from now on.
     Close(Range<usize>),
-    /// These workers, which are closed and touch nothing any more, begin anew: their rings are empty
+    /// These workers, which are closed and touch nothing any more, restart: their rings are empty
     /// and their buffers back in the pool. They are all that share rings. The second are all workers
     /// that are not there: if one of them has a lock, it has lost it.
     BeginAnew(Range<usize>, Vec<usize>),

@@ -92,7 +92,7 @@ impl Device {
         // A file waits for whoever hangs, so that none of its frames is lost.
         let for_ever = self.ports[number].is_patient();
         let inside = self.backlog.frames(for_ever);
-        let mut room = self.manners.window.saturating_sub(inside);
+        let mut room = self.policy.window.saturating_sub(inside);
         // With nothing inside, nobody will free what a partly used descriptor holds.
         if inside > 0 {
             room = room.min(self.free(&self.nics[number], for_ever));

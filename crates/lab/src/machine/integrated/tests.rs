@@ -133,14 +133,9 @@ fn refused(from: &str, to: &str, at: &str, says: &[&str]) {
 
 #[test]
 fn a_place_that_cannot_be_is_refused_where_it_is_said() {
-    refused(
-        "io_bridges",
-        "io_brigdes",
-        "io_brigdes",
-        &["unknown key of [placements.NEAR] `io_brigdes`", "did you mean `io_bridges`?"],
-    );
+    refused("io_bridges", "io_brigdes", "io_brigdes", &["unknown key `io_brigdes`", "did you mean `io_bridges`?"]);
     let pcie = "pcie = { value = 0, source = \"own board\" }";
-    refused(pcie, &pcie.replace('0', "2"), "pcie = { value = 2", &["`pcie`", "2", "from 0 to 1"]);
+    refused(pcie, &pcie.replace('0', "2"), "pcie = { value = 2", &["`pcie`", "2", "0 to 1"]);
     let lines = "lines_to_cache = { value = 2, source = \"own board\" }";
     refused(
         lines,
@@ -148,18 +143,13 @@ fn a_place_that_cannot_be_is_refused_where_it_is_said() {
         "lines_to_cache = { value = 1.5",
         &["`lines_to_cache` takes a whole number"],
     );
-    refused(lines, "lines_to_cache = 2", "lines_to_cache = 2", &["`lines_to_cache` has no source", "source"]);
+    refused(lines, "lines_to_cache = 2", "lines_to_cache = 2", &["the number has no source", "source"]);
     // A key that is not there: at the place that lacks it.
-    refused(
-        lines,
-        "",
-        "[placements.NEAR]",
-        &["[placements.NEAR] has no `lines_to_cache`", "add lines_to_cache = { value = …"],
-    );
+    refused(lines, "", "[placements.NEAR]", &["`lines_to_cache` is missing here", "add lines_to_cache = { value = …"]);
 }
 
 #[test]
-fn a_machine_without_places_is_told_to_name_one() {
+fn a_machine_without_placements_is_refused_with_a_remedy() {
     let first = SHIPPED.find("[placements.STE]").unwrap();
     let apps = SHIPPED.find("[apps.").unwrap();
     let text = format!("{}{}", &SHIPPED[..first], &SHIPPED[apps..]);

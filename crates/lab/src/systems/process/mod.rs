@@ -13,7 +13,7 @@ pub use iscsi::{Initiator, Target};
 pub use stream::{Direction, Stream};
 pub use web::{Clients, Files, REQUEST_ROOM, Server};
 
-/// Which of a system's connections are a process's: every so manieth.
+/// Which of a system's connections are a process's: every n-th.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// The number of the process.

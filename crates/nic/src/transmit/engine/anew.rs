@@ -1,4 +1,4 @@
-//! A transmit queue whose software is gone begins anew.
+//! A transmit queue whose software is gone restarts.
 
 use nicforge_platform::Dma;
 use nicforge_units::Time;
@@ -18,7 +18,7 @@ impl TransmitEngine {
     }
 
     /// Forgets what queue `number` holds: nothing of it is sent or reported any more, and its
-    /// positions count from the beginning again. Whoever wrote to the ring has stopped.
+    /// positions count from the beginning again. The ring's software has stopped.
     pub fn begin_anew<D: Dma>(&mut self, dma: &mut D, number: usize) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;

@@ -11,7 +11,7 @@ pub(super) struct Sent {
     pub position: u64,
     /// When the frame is here.
     pub here: Time,
-    /// Whether software is told.
+    /// Whether software gets a completion.
     pub report: bool,
 }
 

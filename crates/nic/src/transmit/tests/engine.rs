@@ -134,7 +134,7 @@ fn an_engine_that_leaves_frames_unfinished_says_what_is_left() {
 }
 
 #[test]
-fn what_has_no_checksum_goes_out_as_it_is() {
+fn frames_without_checksum_leave_unmodified() {
     let mut bench = Bench::new(1, 8);
     let descriptor =
         TxDescriptor { offload: TxOffload { l3_checksum: true, l4_checksum: true, segment: 0 }, ..bench.frame(13, 0) };

@@ -128,7 +128,7 @@ fn any_descriptor(bench: &Bench, random: &mut Pcg64) -> TxDescriptor {
 }
 
 #[test]
-fn whatever_is_written_every_descriptor_is_served_once_and_nothing_panics() {
+fn every_descriptor_is_served_once_whatever_software_writes() {
     for seed in 0..50 {
         let mut random = Pcg64::seed_from_u64(seed);
         let mut bench = Bench::with(&spec(), 3, 16, seed << 31);

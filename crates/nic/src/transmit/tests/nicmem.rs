@@ -76,7 +76,7 @@ impl Bench {
 }
 
 #[test]
-fn what_the_ring_may_not_name_is_refused_with_the_cause_and_not_read() {
+fn forbidden_memory_is_refused_with_a_cause_and_not_read() {
     let mut b = bench(&spec(), false);
     let good = b.split();
     let freed = b.nicmem.alloc_nicmem(US, 2048).unwrap();

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_capture_lacks_is_filled_up_and_what_is_no_frame_is_counted() {
+    fn truncated_records_are_padded_and_non_frames_are_counted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("in.pcap");
         let records: &[(u32, &[u8])] =

@@ -33,7 +33,7 @@ impl Link {
         })
     }
 
-    /// One that no interface of the system is behind, and nobody at its other end yet.
+    /// A link without an interface of the system, whose other end is not connected yet.
     pub fn made(name: String, mtu: usize) -> Link {
         Link { name, is_up: false, mtu, downs: 0, mtu_changes: 0 }
     }
@@ -63,7 +63,7 @@ impl Link {
         }
     }
 
-    /// Somebody saw it go down.
+    /// The link was seen to go down.
     pub fn went_down(&mut self) {
         self.downs += u64::from(self.is_up);
         self.is_up = false;

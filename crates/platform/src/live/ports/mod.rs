@@ -170,7 +170,7 @@ pub trait Port: Send {
         Ok(())
     }
 
-    /// What somebody should know of the frames that came in, once.
+    /// A note about received frames, returned once.
     fn take_note(&mut self) -> Option<String> {
         None
     }

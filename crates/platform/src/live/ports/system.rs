@@ -190,7 +190,7 @@ pub fn become_tap(file: BorrowedFd<'_>, name: &str) -> io::Result<()> {
 /// Receives up to as many messages as `headers` has without waiting; returns how many.
 ///
 /// # Safety
-/// All pointers in `headers` are valid for their lengths, and nobody else uses what they point to.
+/// All pointers in `headers` are valid for their lengths, and exclusive to this call.
 pub unsafe fn receive_messages(socket: BorrowedFd<'_>, headers: &mut [libc::mmsghdr]) -> io::Result<usize> {
     // SAFETY: the caller's promise; the count is that of the slice.
     let result = unsafe {

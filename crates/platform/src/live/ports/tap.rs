@@ -25,7 +25,7 @@ pub struct TapPort {
 }
 
 impl TapPort {
-    /// Makes or takes the device `name`. Somebody else gives it an address and brings it up.
+    /// Makes or takes the device `name`. The system's administrator gives it an address and brings it up.
     ///
     /// # Errors
     /// Another program has its file, or the system refuses.

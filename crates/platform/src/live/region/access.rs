@@ -119,7 +119,7 @@ impl Region {
         unsafe { &*self.pointer(at, 4).cast::<AtomicU32>() }
     }
 
-    /// Reads a value that nobody writes meanwhile.
+    /// Reads a value without concurrent writers.
     #[inline]
     pub fn load<T: Pod>(&self, at: Addr) -> T {
         let from = self.pointer(at, size_of::<T>());
@@ -129,7 +129,7 @@ impl Region {
         unsafe { from.cast::<T>().read_unaligned() }
     }
 
-    /// Writes a value that nobody else reads or writes meanwhile.
+    /// Writes a value without concurrent readers or writers.
     #[inline]
     pub fn store<T: Pod>(&self, at: Addr, value: T) {
         let to = self.pointer(at, size_of::<T>());
@@ -169,7 +169,7 @@ impl Region {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
     }
 
-    /// Bytes in place, for whoever owns them.
+    /// Bytes in place, for their owner.
     ///
     /// # Safety
     /// No other agent writes them while the slice lives: they are a packet in the caller's hands.
@@ -179,7 +179,7 @@ impl Region {
         unsafe { std::slice::from_raw_parts(self.pointer(at, len), len) }
     }
 
-    /// Bytes in place, for whoever owns them.
+    /// Bytes in place, for their owner.
     ///
     /// # Safety
     /// No other agent reads or writes them while the slice lives.

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_burst_touched_is_near_until_it_ends() {
+    fn lines_of_a_burst_stay_near_until_it_ends() {
         let mut near = Near::new();
         for burst in 0..1000 {
             for line in [0, 7, (1 << 31) - 1, burst] {

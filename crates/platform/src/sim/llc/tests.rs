@@ -175,7 +175,7 @@ fn a_run_that_is_written_is_what_its_lines_are_one_by_one() {
 }
 
 #[test]
-fn what_a_device_writes_where_it_is_was_used_last() {
+fn a_device_write_to_a_resident_line_marks_it_as_recently_used() {
     for io_ways in [0, 1, 2, 4] {
         let mut llc = llc(1, 4, io_ways);
         (0..4).for_each(|line| assert!(!llc.fill(line, false, 0)));

@@ -42,7 +42,7 @@ fn a_header_and_zeros_are_written_wherever_they_begin_and_end() {
 }
 
 #[test]
-fn nobody_sees_a_publish_before_its_time() {
+fn a_publish_is_invisible_before_its_landing_time() {
     let mut space = AddressSpace::default();
     let ring = space.control(64, Owner(3)).unwrap();
     let mut memory = SimMemory::new(&space);

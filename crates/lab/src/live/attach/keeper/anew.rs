@@ -1,4 +1,4 @@
-//! Queues begin anew: who works on them halts, the device empties them, and all go on.
+//! Queues restart: who works on them halts, the device empties them, and all go on.
 
 use std::time::Duration;
 

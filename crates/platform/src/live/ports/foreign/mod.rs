@@ -2,7 +2,7 @@
 //! vhost-user.
 //!
 //! The other program writes to it whenever it likes, and may lie about it. So every place is checked
-//! against the mapping's bounds, bytes are copied out before anybody looks at them, words are atomics,
+//! against the mapping's bounds, bytes are copied out before they are read, words are atomics,
 //! and a file that shrinks below the mapping does not end this process (fault.rs).
 
 mod fault;

@@ -37,7 +37,7 @@ impl Listener {
     /// Waits at `path`.
     ///
     /// # Errors
-    /// Somebody else waits there, or the path cannot be had.
+    /// Another program listens there, or the path cannot be used.
     pub fn new(path: &Path) -> io::Result<Listener> {
         let address = SocketAddrUnix::new(path)?;
         let socket = new_socket()?;
@@ -93,7 +93,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// The channel to the server at `path`; `None` while nobody waits there.
+    /// The channel to the server at `path`; `None` while no server listens there.
     ///
     /// # Errors
     /// The path is none, or the system refuses.

@@ -192,7 +192,7 @@ impl Message {
         }
     }
 
-    /// What was received; `None` for a number that nobody defined.
+    /// What was received; `None` for an undefined number.
     pub fn decode(bytes: &[u8; MESSAGE_BYTES]) -> Option<Message> {
         let mut from = Read(bytes, 0);
         Some(match from.half() {

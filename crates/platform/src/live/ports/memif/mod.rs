@@ -65,7 +65,7 @@ pub struct MemifPort {
     wakes: OwnedFd,
     listener: Option<Listener>,
     session: Option<(Session, Instant)>,
-    /// Whether the rings may interrupt, since somebody asked what can be waited for.
+    /// Whether the rings may interrupt: a caller has asked for the files to wait for.
     waits: Cell<bool>,
     /// The ring pair whose turn it is.
     turn: usize,
@@ -178,7 +178,7 @@ impl MemifPort {
     }
 }
 
-/// Events of `file` wake whoever waits for `wakes`, each once.
+/// Each event of `file` makes `wakes` readable once.
 fn wake_by(wakes: &OwnedFd, file: BorrowedFd<'_>) -> io::Result<()> {
     let flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
     Ok(epoll::add(wakes, file, epoll::EventData::new_u64(0), flags)?)

@@ -30,7 +30,7 @@ const DESCRIPTOR_BYTES: usize = 16;
 const FLAGS_AT: usize = 4;
 const HEAD_AT: usize = 6;
 const TAIL_AT: usize = 64;
-/// Flag of a ring: whoever takes frames out of it polls.
+/// Flag of a ring: its consumer polls.
 const NO_INTERRUPT: u16 = 1;
 /// Flag of a descriptor: the frame goes on in the next.
 const GOES_ON: u16 = 1;
@@ -291,7 +291,7 @@ impl Ring {
         }
     }
 
-    /// The other side may have what was taken or put. Whether it wants to be told.
+    /// Publishes the position to the other side. Whether that side wants an interrupt.
     pub fn publish(&mut self, regions: &[ForeignMemory]) -> bool {
         if self.published == self.own {
             return false;

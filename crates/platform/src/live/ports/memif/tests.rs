@@ -105,7 +105,7 @@ fn wakes(port: &MemifPort) -> bool {
 }
 
 #[test]
-fn who_sleeps_is_woken_and_who_polls_is_not() {
+fn a_sleeping_peer_is_kicked_and_a_polling_one_is_not() {
     let (mut server, mut client, _folder) = pair((2, 2));
     for (from, to) in [(0, 1), (1, 0)] {
         let ports = [&mut server, &mut client];

@@ -20,7 +20,7 @@ use super::guest::Guest;
 #[derive(Debug)]
 struct Shared {
     guest: Arc<Mutex<Guest>>,
-    /// Why the last hypervisor was left, until somebody asks.
+    /// Why the last hypervisor was left; a read clears it.
     note: Mutex<Option<String>>,
     /// The hypervisor that is there.
     stream: Mutex<Option<UnixStream>>,
@@ -41,7 +41,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Listens at `path`, at which nobody else does.
+/// Listens at `path`, which no other program uses.
 fn listen(path: &Path) -> io::Result<UnixListener> {
     match UnixListener::bind(path) {
         Err(cause) if cause.kind() == ErrorKind::AddrInUse => match UnixStream::connect(path) {
@@ -60,7 +60,7 @@ impl Control {
     /// Waits at `path` for a hypervisor that has `guest`.
     ///
     /// # Errors
-    /// Somebody else waits there, or the path cannot be had.
+    /// Another program listens there, or the path cannot be used.
     pub fn new(path: &Path, guest: Arc<Mutex<Guest>>) -> io::Result<Control> {
         let listener = listen(path)?;
         let shared =

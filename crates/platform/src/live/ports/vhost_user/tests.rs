@@ -162,7 +162,7 @@ fn rings(event: &EventFd) -> bool {
 }
 
 #[test]
-fn who_sleeps_is_woken_and_who_polls_is_not() {
+fn a_sleeping_peer_is_kicked_and_a_polling_one_is_not() {
     let (mut port, path, _folder) = port(1);
     let mut driver = Driver::connect(&path, 1, ALL & !EVENT_INDEX);
     port.look().unwrap();

@@ -183,7 +183,7 @@ impl<T: Copy> Ring<T> {
         self.word(self.offsets.consumer).store(self.own, Ordering::Release);
     }
 
-    /// Whether the kernel wants to be told that there is something in the ring.
+    /// Whether the kernel wants a wake-up when the ring has entries.
     pub fn needs_wakeup(&self) -> bool {
         let flags = self.offsets.flags;
         flags.is_none_or(|flags| self.word(flags).load(Ordering::Relaxed) & 1 != 0)

@@ -1,6 +1,6 @@
 //! An AF_XDP socket with its rings and chunks.
 //!
-//! Each chunk is in one place: in a ring, in `free`, or in the hands of whoever took it last.
+//! Each chunk is in one place: in a ring, in `free`, or with its last user.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

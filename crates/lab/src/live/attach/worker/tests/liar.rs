@@ -49,7 +49,7 @@ impl Lie {
     /// Why the queue is closed.
     pub fn reason(self, shares: bool) -> &'static str {
         match self {
-            Lie::Doorbell if shares => "a doorbell that they share rings for what cannot be",
+            Lie::Doorbell if shares => "a shared doorbell announced descriptors that cannot be",
             Lie::Doorbell => "worker 0 is lost: a doorbell of its rings for what cannot be",
             _ => "of its descriptors name no buffer",
         }

@@ -1,0 +1,82 @@
+//! `[tcp]`: a TCP stack as the only worker.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use nicforge_options::{Allowed, ConfigError, Form, IP, PATH, options};
+
+use super::assemble::{SegmentOptions, Segments};
+use super::config::{LiveConfig, place_of};
+use crate::systems::options::Congestion;
+
+/// An address with its prefix length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefixed {
+    /// The address.
+    pub address: IpAddr,
+    /// Bits of it that name its network.
+    pub length: u8,
+}
+
+impl fmt::Display for Prefixed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.length)
+    }
+}
+
+impl FromStr for Prefixed {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Prefixed, ()> {
+        let (address, length) = text.split_once('/').ok_or(())?;
+        let address: IpAddr = address.parse().map_err(|_| ())?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let length = length.parse().ok().filter(|length| *length <= most).ok_or(())?;
+        Ok(Prefixed { address, length })
+    }
+}
+
+static PREFIXED: Form = Form {
+    says: "an address with its prefix length, such as \"10.0.0.2/24\"",
+    parse: |text| Some(text.parse::<Prefixed>().ok()?.to_string()),
+};
+
+options! {
+    /// The host whose TCP stack is behind the NIC.
+    pub struct TcpOptions {
+        /// The Unix socket at which programs find the stack.
+        service: Option<PathBuf> = None, "", Allowed::Form(&PATH), default "that of `nicforge sockets`";
+        /// The stack's own addresses with their prefix lengths.
+        address: Vec<Prefixed> = Vec::new(), "", Allowed::List(&PREFIXED), default "none";
+        /// Congestion control of every connection.
+        congestion: Option<Congestion> = None, "", Congestion::ALLOWED, default "the stack's";
+        /// Routers.
+        gateway: Vec<IpAddr> = Vec::new(), "", Allowed::List(&IP), default "none";
+    }
+}
+
+/// A TCP stack is one thread behind one port, which takes frames as on a wire.
+pub(super) fn check(config: &LiveConfig) -> Result<(), ConfigError> {
+    let Some(tcp) = &config.tcp else { return Ok(()) };
+    let wrong = |wrong: &str, right: &str| Err(ConfigError::new(tcp.place(), wrong, right));
+    if tcp.read::<TcpOptions>().address.is_empty() {
+        return wrong("[tcp] has no address", "add address = [\"10.0.0.2/24\"] under [tcp]");
+    }
+    if config.ports.len() != 1 || config.settings.cores() != 1 {
+        let place = place_of(config, "cores", tcp.place());
+        let right = "write one [[port]] and leave `cores` out";
+        return Err(ConfigError::new(place, "[tcp] with several ports or cores", right));
+    }
+    if config.attach().is_some() {
+        return wrong("[tcp] with `attach`", "leave `attach` out: programs find the stack at its service");
+    }
+    if config.live.read::<SegmentOptions>().segments == Segments::Whole {
+        return wrong("[tcp] with segments = \"whole\"", "leave `segments` out");
+    }
+    if let Some(set) = config.assignments.iter().find(|set| set.key.name == "app") {
+        return Err(ConfigError::new(&set.place, "[tcp] and an `app`", "leave one of them out"));
+    }
+    Ok(())
+}
