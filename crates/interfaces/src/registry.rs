@@ -1,38 +1,89 @@
 //! The interfaces that a run may name, as a value: whoever assembles a program adds its own to those that are shipped.
 
 use nicforge_nic::{DriverHalf, ReceiveHalf};
-use nicforge_platform::{AddressSpace, Flat, Ground, Sim};
+use nicforge_platform::sim::DeviceReader;
+use nicforge_platform::{AddressSpace, Flat, FlatCpu, Ground, Sim};
 
 use crate::describe::{Describe, Description};
 use crate::emulated::Way;
-use crate::{InterfaceError, Plan, emulated, in_place, nm_nfv, priv_ring, rx_bisect, sh_ring, sh_ring_dynamic};
+use crate::kernel::{DriverState, EveryDriver, KernelDriver, KernelNic, conventional};
+use crate::{
+    InterfaceError, Plan, emulated, in_place, nm_nfv, priv_ring, rx_bisect, sh_ring, sh_ring_dynamic, sinic, v_sinic,
+};
 
 #[cfg(target_os = "linux")]
 use nicforge_platform::Live;
 
-/// Both halves of an interface for one NIC, on ground `G`.
-pub struct Built<G: Ground> {
+/// The halves of an interface for one NIC, on ground `G`.
+pub enum Built<G: KnownGround> {
+    /// Receive rings, beside the parts that NICs of rings share: MAC, parser, steering, transmit rings.
+    Rings(Halves<G>),
+    /// A whole device, whose driver is part of a kernel.
+    Whole(WholeNic<G>),
+}
+
+/// Both halves of receive rings.
+pub struct Halves<G: Ground> {
     /// The NIC's half.
     pub nic: Box<dyn ReceiveHalf<G::Dma>>,
     /// The driver's half, one for each queue of a set.
     pub drivers: Vec<Box<dyn DriverHalf<G::Cpu>>>,
 }
 
-impl<G: Ground> std::fmt::Debug for Built<G> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "an interface with {} queues and {} drivers", self.nic.queues(), self.drivers.len())
-    }
-}
-
-impl<G: Ground> Built<G> {
+impl<G: Ground> Halves<G> {
     /// Both halves as objects.
-    pub fn new<N, D>(nic: N, drivers: Vec<D>) -> Built<G>
+    pub fn new<N, D>(nic: N, drivers: Vec<D>) -> Halves<G>
     where
         N: ReceiveHalf<G::Dma>,
         D: DriverHalf<G::Cpu> + 'static,
     {
         let object = |driver| -> Box<dyn DriverHalf<G::Cpu>> { Box::new(driver) };
-        Built { nic: Box::new(nic), drivers: drivers.into_iter().map(object).collect() }
+        Halves { nic: Box::new(nic), drivers: drivers.into_iter().map(object).collect() }
+    }
+}
+
+/// Both halves of a whole device.
+pub struct WholeNic<G: KnownGround> {
+    /// The NIC's half.
+    pub nic: Box<dyn KernelNic<G::Dma>>,
+    /// The driver's half.
+    pub driver: Box<G::KernelDriver>,
+}
+
+impl<G: Ground> std::fmt::Debug for Halves<G> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "rings with {} queues and {} drivers", self.nic.queues(), self.drivers.len())
+    }
+}
+
+impl<G: KnownGround> Built<G> {
+    /// Receive rings: both halves as objects.
+    pub fn new<N, D>(nic: N, drivers: Vec<D>) -> Built<G>
+    where
+        N: ReceiveHalf<G::Dma>,
+        D: DriverHalf<G::Cpu> + 'static,
+    {
+        Built::Rings(Halves::new(nic, drivers))
+    }
+
+    /// A whole device: both halves as objects.
+    pub fn whole<N, D>(nic: N, driver: D) -> Built<G>
+    where
+        N: KernelNic<G::Dma> + 'static,
+        D: EveryDriver,
+    {
+        Built::Whole(WholeNic { nic: Box::new(nic), driver: G::kernel_driver(driver) })
+    }
+
+    /// The halves of receive rings.
+    ///
+    /// # Errors
+    /// It is a whole device.
+    pub fn rings(self) -> Result<Halves<G>, InterfaceError> {
+        match self {
+            Built::Rings(halves) => Ok(halves),
+            Built::Whole(_) => Err(InterfaceError::NeedsKernel),
+        }
     }
 }
 
@@ -112,6 +163,12 @@ impl InterfaceEntry {
 
 /// A ground that interfaces are built on.
 pub trait KnownGround: Ground {
+    /// The driver of a whole device, as an object for a core whose register reads the device answers.
+    type KernelDriver: ?Sized;
+
+    /// `driver` as an object.
+    fn kernel_driver<D: EveryDriver>(driver: D) -> Box<Self::KernelDriver>;
+
     /// How `entry` is built here.
     fn builder(entry: &InterfaceEntry) -> Option<Build<Self>>;
 
@@ -130,6 +187,12 @@ impl<G: Ground> Ground for Played<G> {
 }
 
 impl<G: KnownGround> KnownGround for Played<G> {
+    type KernelDriver = G::KernelDriver;
+
+    fn kernel_driver<D: EveryDriver>(driver: D) -> Box<G::KernelDriver> {
+        G::kernel_driver(driver)
+    }
+
     fn builder(entry: &InterfaceEntry) -> Option<Build<Played<G>>> {
         G::played_builder(entry)
     }
@@ -140,6 +203,12 @@ impl<G: KnownGround> KnownGround for Played<G> {
 }
 
 impl KnownGround for Sim {
+    type KernelDriver = dyn for<'a> KernelDriver<DeviceReader<'a>>;
+
+    fn kernel_driver<D: EveryDriver>(driver: D) -> Box<Self::KernelDriver> {
+        Box::new(driver)
+    }
+
     fn builder(entry: &InterfaceEntry) -> Option<Build<Sim>> {
         Some(entry.sim)
     }
@@ -150,6 +219,12 @@ impl KnownGround for Sim {
 }
 
 impl KnownGround for Flat {
+    type KernelDriver = dyn KernelDriver<FlatCpu>;
+
+    fn kernel_driver<D: EveryDriver>(driver: D) -> Box<Self::KernelDriver> {
+        Box::new(driver)
+    }
+
     fn builder(entry: &InterfaceEntry) -> Option<Build<Flat>> {
         Some(entry.flat)
     }
@@ -161,6 +236,13 @@ impl KnownGround for Flat {
 
 #[cfg(target_os = "linux")]
 impl KnownGround for Live {
+    // Register reads of live cores show what was written last: no device answers them.
+    type KernelDriver = dyn DriverState;
+
+    fn kernel_driver<D: EveryDriver>(driver: D) -> Box<Self::KernelDriver> {
+        Box::new(driver)
+    }
+
     fn builder(entry: &InterfaceEntry) -> Option<Build<Live>> {
         Some(entry.live)
     }
@@ -190,7 +272,12 @@ impl Interfaces {
             .add::<sh_ring::ShRingList>()
             .add::<sh_ring::ShRingBatchedList>()
             .add::<sh_ring_dynamic::ShRingDynamic>()
-            .add::<nm_nfv::SplitRings>();
+            .add::<nm_nfv::SplitRings>()
+            .add::<conventional::Conventional>()
+            .add::<sinic::Sinic>()
+            .add::<v_sinic::VSinic>()
+            .add::<v_sinic::VSinicZeroCopy>()
+            .add::<v_sinic::VSinicDelayedCopy>();
         all
     }
 

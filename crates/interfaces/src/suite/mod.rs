@@ -51,11 +51,14 @@ use std::cell::RefCell;
 use crate::emulated::played_by_cores;
 use nicforge_platform::AddressSpace;
 
-use crate::{Built, Interface, InterfaceEntry, InterfaceError, Interfaces, KnownGround, Plan};
+use crate::describe::Software;
+use crate::{Halves, Interface, InterfaceEntry, InterfaceError, Interfaces, KnownGround, Plan};
 
-/// The names of all interfaces.
+/// The names of all interfaces of rings.
 pub(crate) fn names() -> Vec<&'static str> {
-    Interfaces::shipped().names()
+    let shipped = Interfaces::shipped();
+    let rings = shipped.entries().iter().filter(|entry| entry.description.software == Software::PacketLoop);
+    rings.map(|entry| entry.name()).collect()
 }
 
 thread_local! {
@@ -71,8 +74,8 @@ pub(crate) fn build<G: KnownGround>(
     name: &str,
     plan: &Plan,
     space: &mut AddressSpace,
-) -> Result<Built<G>, InterfaceError> {
-    find(name)?.build(plan, space)
+) -> Result<Halves<G>, InterfaceError> {
+    find(name)?.build(plan, space)?.rings()
 }
 
 /// Interface `name`, shipped or of another crate.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use nicforge_apps::NeededAddress;
 use nicforge_apps::options::RouteOptions;
+use nicforge_interfaces::describe::Software;
 use nicforge_options::{ConfigError, Place};
 use nicforge_platform::live::ports::{MemifRole, MemifTerms};
 use nicforge_wire::headers::MacAddress;
@@ -357,10 +358,10 @@ fn check_tcp(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
 /// Some interfaces are there in simulations only.
 fn check_interface(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
     let (name, catalogue) = (config.settings.interface(), config.settings.catalogue());
-    if catalogue.interface(&name).is_some() {
+    let live = catalogue.interfaces_of(Software::PacketLoop);
+    if live.contains(&name.as_str()) {
         return Ok(());
     }
-    let live: Vec<&str> = catalogue.interfaces().collect();
     let wrong = format!("`{name}` is one of whole systems, which are simulated only");
     let right = format!("use one of {}", live.join(", "));
     let place = place_of(config, "interface", place);
