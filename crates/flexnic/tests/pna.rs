@@ -71,3 +71,17 @@ fn packets_go_to_ports_to_the_host_and_flows_are_learnt() {
         assert_eq!(pipeline.counters().gone.get("dropped by the program"), Some(&1));
     }
 }
+
+/// Words for the host travel with PNA, too.
+#[test]
+fn marks_flags_and_queues_reach_the_host() {
+    let text = PROGRAM.replace("#include <pna.p4>", "#include <pna.p4>\n#include <flexnic.p4>");
+    let said = "per_flow.count(h.h.flow); set_mark(0x123456789abcdef0); set_flags(0xabcdef); set_queue(3);";
+    let text = text.replace("per_flow.count(h.h.flow);", said);
+    let program = Program::compile_text("pna", &text, &Options::default()).unwrap_or_else(|errors| panic!("{errors}"));
+    for engine in [Engine::Interpreter, Engine::Compiled] {
+        let mut pipeline = program.pipeline(engine, 1).expect("an engine");
+        let output = pipeline.process(&[5, 6, 0, 0], 3).remove(0);
+        assert_eq!((output.mark, output.flags, output.queue), (0x1234_5678_9abc_def0, 0xab_cdef, Some(3)));
+    }
+}

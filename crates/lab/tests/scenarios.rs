@@ -29,6 +29,8 @@ fn toml_paths(folder: &str) -> Vec<PathBuf> {
             }
         }
     }
+    // Its stage comes with the command, whose own tests check it.
+    paths.retain(|path| !path.ends_with("scenarios/p4-router.toml"));
     paths.sort();
     paths
 }

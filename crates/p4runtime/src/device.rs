@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use nicforge_flexnic::p4::target::{self, Target};
 use nicforge_flexnic::p4::{Engine, Options, Pipeline, Program, Shared};
 use tonic::Code;
 
@@ -22,13 +23,15 @@ pub struct Loaded {
     pub source: Arc<[u8]>,
     /// The controller's number for it.
     pub cookie: Option<u64>,
+    /// Cycles of the target that a packet takes; 0 without a target.
+    pub cycles: u64,
 }
 
 impl Loaded {
     /// Describes a program; `source` is its text.
     pub fn new(program: Program, source: &[u8]) -> Loaded {
         let info = Arc::new(Info::new(&program));
-        Loaded { program, info, source: Arc::from(source), cookie: None }
+        Loaded { program, info, source: Arc::from(source), cookie: None, cycles: 0 }
     }
 }
 
@@ -66,6 +69,8 @@ pub struct Device {
     pub engine: Engine,
     /// Seed of their random numbers.
     pub seed: u64,
+    /// Programs that do not fit on it are refused.
+    pub target: Option<Target>,
     /// None until a controller sends a program.
     pub loaded: Option<Loaded>,
     /// Verified, not yet committed.
@@ -91,11 +96,22 @@ impl Device {
 
     /// Puts a program in place of the present one, between two packets. Its tables hold what the program says.
     pub fn commit(&mut self, loaded: Loaded, pipeline: Pipeline) {
-        *self.shared.lock() = pipeline;
+        self.shared.replace(pipeline);
+        self.shared.set_cycles(loaded.cycles);
         self.known = Known::default();
         self.digests = Digests::default();
         self.loaded = Some(loaded);
     }
+}
+
+/// Cycles that a packet takes on the target, or what does not fit.
+pub fn cycles_on(target: Option<&Target>, program: &Program) -> Result<u64, Refusal> {
+    let Some(target) = target else { return Ok(0) };
+    let layout = target::place(program, target);
+    let layout = layout.map_err(|refusal| {
+        Refusal::new(Code::InvalidArgument, format!("the program does not fit on {}:\n{refusal}", target.name))
+    })?;
+    Ok(layout.cycles)
 }
 
 /// Compiles what a controller sent: P4-16 source, and the P4Info that it believes in.

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use nicforge_flexnic::p4::target::Target;
 use nicforge_flexnic::p4::{Engine, Shared};
 use tokio::sync::{Notify, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
@@ -12,7 +13,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use crate::arbitration::{Clients, StreamId, ToClient, WAITING_MAX};
 use crate::control;
-use crate::device::{Device, Known, Loaded, verify};
+use crate::device::{Device, Known, Loaded, cycles_on, verify};
 use crate::digests::Digests;
 use crate::packets::{packet_in, packet_out};
 use crate::proto::p4::v1 as p4;
@@ -49,6 +50,8 @@ pub struct Options {
     pub engine: Engine,
     /// Seed of their random numbers.
     pub seed: u64,
+    /// Programs that do not fit on it are refused.
+    pub target: Option<Target>,
     /// Where packets of controllers go.
     pub inject: Inject,
 }
@@ -80,6 +83,7 @@ impl Service {
             shared: options.shared,
             engine: options.engine,
             seed: options.seed,
+            target: options.target,
             loaded: options.loaded,
             saved: None,
             known: Known::default(),
@@ -249,8 +253,13 @@ impl State {
         let verified = || {
             let config = request.config.as_ref().ok_or_else(|| Refusal::invalid("the request has no configuration"))?;
             // Compiling takes a while, and packets and other clients go on meanwhile.
-            let present = lock(&self.device).loaded.clone();
-            verify(config, present.as_ref())
+            let (present, target) = {
+                let device = lock(&self.device);
+                (device.loaded.clone(), device.target.clone())
+            };
+            let mut loaded = verify(config, present.as_ref())?;
+            loaded.cycles = cycles_on(target.as_ref(), &loaded.program)?;
+            Ok(loaded)
         };
         match action {
             Action::Unspecified => Err(Refusal::invalid("the request has no action")),

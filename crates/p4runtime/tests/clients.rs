@@ -30,6 +30,7 @@ fn run(variable: &str, script: &str) {
         loaded: None::<Loaded>,
         engine: Engine::Compiled,
         seed: 1,
+        target: None,
         inject: Box::new(move |packet| _ = inject.process(&packet, CPU, false, 0, &mut |_| {})),
     };
     let server = serve(&Listen::Tcp("127.0.0.1:0".parse().unwrap()), options).unwrap_or_else(|error| panic!("{error}"));

@@ -22,8 +22,16 @@ const ROUNDS_MAX: usize = 10_000;
 /// # Panics
 /// A property does not hold.
 pub fn check<K: StageKind>() {
+    check_with::<K>(&K::Options::of(&Values::default()));
+}
+
+/// The same with these options.
+///
+/// # Panics
+/// A property does not hold.
+pub fn check_with<K: StageKind>(options: &K::Options) {
     let frame = udp_frame(60, 7);
-    let mut bench = Bench::new::<K>();
+    let mut bench = Bench::new::<K>(options);
     bench.receive(&frame);
     for len in 0..frame.len() {
         bench.receive(&frame[..len]);
@@ -97,7 +105,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new<K: StageKind>() -> Bench {
+    fn new<K: StageKind>(options: &K::Options) -> Bench {
         let mut space = AddressSpace::default();
         let plan = StagePlan {
             port: PortId(0),
@@ -109,8 +117,8 @@ impl Bench {
             flows: Rc::new(()),
             values: Values::default(),
         };
-        let BuiltStage::<Flat> { stage, start } = K::build(&K::Options::of(&plan.values), &plan, &mut space)
-            .unwrap_or_else(|error| panic!("{} with its defaults: {error}", K::NAME));
+        let BuiltStage::<Flat> { stage, start } =
+            K::build(options, &plan, &mut space).unwrap_or_else(|error| panic!("{}: {error}", K::NAME));
         let registers = Stage::<FlatDma>::registers(&*stage);
         let mut dma = FlatDma::new(FlatCpu::new(space.end()));
         if let Some(start) = start {

@@ -5,7 +5,7 @@ use crate::scan::{item_end, line_of, words};
 use crate::tree::File;
 
 /// The crates, each of which may depend only on those before it.
-pub const LAYERS: [&str; 19] = [
+pub const LAYERS: [&str; 20] = [
     "record",
     "report",
     "units",
@@ -23,6 +23,7 @@ pub const LAYERS: [&str; 19] = [
     "apps",
     "flexnic",
     "p4runtime",
+    "p4stage",
     "lab",
     "cli",
 ];

@@ -105,6 +105,7 @@ pub(super) fn serve(options: &ServeProgram) -> Result<(), Failure> {
             loaded: Some(Loaded::new(program, read(&options.source.program)?.as_bytes())),
             engine,
             seed: 1,
+            target: None,
             inject: Box::new(move |packet| inject(&packet, cpu_port)),
         },
     );

@@ -93,6 +93,7 @@ pub(crate) fn call(op: &ExternOp, machine: &mut Machine) {
         ExternFunction::AddEntry { action } => add_entry(machine, op, action),
         ExternFunction::SetEntryExpireTime | ExternFunction::RestartExpireTimer => {}
         ExternFunction::SetMark => machine.effects.mark = number(machine, op, 0),
+        ExternFunction::SetFlags => machine.effects.flags = number(machine, op, 0) as u32,
         ExternFunction::SetQueue => machine.effects.queue = Some(number(machine, op, 0) as u16),
     }
     machine.note(|machine| {

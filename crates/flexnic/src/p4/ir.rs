@@ -288,6 +288,7 @@ pub enum ExternFunction {
     SetEntryExpireTime,
     RestartExpireTimer,
     SetMark,
+    SetFlags,
     SetQueue,
 }
 

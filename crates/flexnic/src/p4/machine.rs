@@ -85,6 +85,7 @@ pub(crate) struct Effects {
     pub drop: bool,
     pub mirrors: Vec<(u64, u64)>,
     pub mark: u64,
+    pub flags: u32,
     pub queue: Option<u16>,
 }
 

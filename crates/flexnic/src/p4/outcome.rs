@@ -63,8 +63,18 @@ pub struct Output<'a> {
     pub packet: &'a [u8],
     /// Word for the host (`set_mark`).
     pub mark: u64,
+    /// 24 bits for the host (`set_flags`).
+    pub flags: u32,
     /// Receive queue of the host (`set_queue`).
     pub queue: Option<u16>,
+}
+
+impl Output<'_> {
+    /// A copy that owns its bytes.
+    pub fn to_owned(self) -> OwnedOutput {
+        let Output { port, packet, mark, flags, queue } = self;
+        OwnedOutput { port, packet: packet.to_vec(), mark, flags, queue }
+    }
 }
 
 /// A packet that left.
@@ -76,6 +86,8 @@ pub struct OwnedOutput {
     pub packet: Vec<u8>,
     /// Word for the host.
     pub mark: u64,
+    /// 24 bits for the host.
+    pub flags: u32,
     /// Receive queue of the host.
     pub queue: Option<u16>,
 }

@@ -144,6 +144,7 @@ impl Core {
             effects.port = None;
             effects.drop = false;
             effects.mark = 0;
+            effects.flags = 0;
             effects.queue = None;
         } else {
             *effects = Effects::default();
@@ -209,8 +210,7 @@ impl Core {
         if self.machine.trace.is_some() {
             self.note(Event::Exit { to: format!("port {port}, {} bytes", self.result.len()) });
         }
-        let effects = &self.machine.effects;
-        sink(Output { port: Some(port as u32), packet: &self.result, mark: effects.mark, queue: effects.queue });
+        sink(self.output(Some(port as u32)));
     }
 
     pub fn send_to_host(&mut self, sink: &mut dyn FnMut(Output<'_>)) {
@@ -218,8 +218,12 @@ impl Core {
         if self.machine.trace.is_some() {
             self.note(Event::Exit { to: format!("the host, {} bytes", self.result.len()) });
         }
+        sink(self.output(None));
+    }
+
+    fn output(&self, port: Option<u32>) -> Output<'_> {
         let effects = &self.machine.effects;
-        sink(Output { port: None, packet: &self.result, mark: effects.mark, queue: effects.queue });
+        Output { port, packet: &self.result, mark: effects.mark, flags: effects.flags, queue: effects.queue }
     }
 }
 
@@ -256,14 +260,7 @@ impl Pipeline {
     /// Takes a packet through the program and returns what leaves.
     pub fn process(&mut self, packet: &[u8], port: u32) -> Vec<OwnedOutput> {
         let mut outputs = Vec::new();
-        self.process_with(packet, port, &mut |output| {
-            outputs.push(OwnedOutput {
-                port: output.port,
-                packet: output.packet.to_vec(),
-                mark: output.mark,
-                queue: output.queue,
-            });
-        });
+        self.process_with(packet, port, &mut |output| outputs.push(output.to_owned()));
         outputs
     }
 

@@ -28,6 +28,7 @@ struct Inner {
     later: Mutex<VecDeque<Vec<u8>>>,
     later_count: AtomicUsize,
     lost: AtomicU64,
+    cycles: AtomicU64,
     wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
@@ -42,6 +43,7 @@ impl Shared {
                 later: Mutex::default(),
                 later_count: AtomicUsize::new(0),
                 lost: AtomicU64::new(0),
+                cycles: AtomicU64::new(0),
                 wake: OnceLock::new(),
             }),
         }
@@ -51,6 +53,23 @@ impl Shared {
     pub fn lock(&self) -> MutexGuard<'_, Pipeline> {
         // Whoever panicked with the lock has not left half of a change: changes are undone before an error returns.
         self.inner.pipeline.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Puts another program in place of the present one, between two packets.
+    pub fn replace(&self, mut pipeline: Pipeline) {
+        std::mem::swap(&mut *self.lock(), &mut pipeline);
+        // Large tables are freed here, without the lock.
+        drop(pipeline);
+    }
+
+    /// Cycles of the target that a packet takes; 0 where nobody set them.
+    pub fn cycles(&self) -> u64 {
+        self.inner.cycles.load(Ordering::Relaxed)
+    }
+
+    /// Sets the cycles of the target that a packet takes.
+    pub fn set_cycles(&self, cycles: u64) {
+        self.inner.cycles.store(cycles, Ordering::Relaxed);
     }
 
     /// The port whose packets go to controllers.

@@ -14,12 +14,13 @@
 //! | hostile.rs | descriptors that name no buffer, registers and doorbells that mean nothing |
 //! | properties.rs | random traffic, stalls and switches of steering, every ring size |
 //! | stages.rs | a stage between the wire and the interface, in both directions |
+//! | in_front.rs | a stage of another crate in front of every interface |
 //! | stalls.rs | cores that stop and go at random |
 //!
 //! An interface inherits all of it by its line in the registry; one of another crate goes through it by [`check`]. What
 //! is special to one stands in its own tests.rs.
 
-// As a library only `check` is reachable; what the tests of the shipped interfaces use besides is idle there.
+// As a library only `check` and `in_front` are reachable; what the tests of the shipped interfaces use besides is idle there.
 #![cfg_attr(not(test), allow(dead_code, unused_imports))]
 
 mod anew;
@@ -30,6 +31,7 @@ mod emulator;
 mod frames;
 mod ground;
 mod hostile;
+mod in_front;
 mod limits;
 #[cfg(target_os = "linux")]
 mod live;
@@ -39,6 +41,8 @@ mod stages;
 mod stalls;
 
 pub(crate) use bench::Bench;
+pub use in_front::{Exchange, InFront, PORT, Received, in_front};
+
 pub(crate) use ground::{Flat, Ground, Sim};
 #[cfg(target_os = "linux")]
 pub(crate) use live::Live;

@@ -21,7 +21,7 @@ for_all! {
 /// The transmit doorbell, as one of the registers that every ground of the suite has.
 const DOORBELL: u32 = 60;
 /// The port of this NIC, and another one.
-const OWN: PortId = PortId(1);
+pub(super) const OWN: PortId = PortId(1);
 const OTHER: PortId = PortId(0);
 const FLAGS: RxFlags = RxFlags(0xffff_ff00);
 const MARK: u64 = 0xfedc_ba98_7654_3210;
@@ -125,9 +125,9 @@ impl<D: Dma> Stage<D> for Toy {
 }
 
 #[derive(Default)]
-struct Wire {
-    left: Vec<Vec<u8>>,
-    bridged: Vec<Vec<u8>>,
+pub(super) struct Wire {
+    pub left: Vec<Vec<u8>>,
+    pub bridged: Vec<Vec<u8>>,
 }
 
 impl Egress for Wire {
@@ -166,15 +166,22 @@ impl<D: Dma> ReceiveHalf<D> for Moved {
 }
 
 /// A whole NIC with the stage, around the half of a bench.
-struct Staged<G: Ground> {
+pub(super) struct Staged<G: Ground> {
     bench: Bench<G>,
-    nic: Nic<DmaOf<G>>,
+    pub nic: Nic<DmaOf<G>>,
     transmit: TransmitDriver,
-    wire: Wire,
+    pub wire: Wire,
 }
 
 impl<G: Ground> Staged<G> {
     fn new(interface: &'static str) -> Staged<G> {
+        let mut bench = Staged::with(interface, Box::new(Toy::default()));
+        bench.nic.stages.set_processor(Processor::new(Frequency::from_ghz(1.0), 2));
+        bench
+    }
+
+    /// With this stage in front of the interface.
+    pub fn with(interface: &'static str, stage: Box<dyn Stage<DmaOf<G>>>) -> Staged<G> {
         let (name, setup) = Setup::default().around(interface);
         let mut sends = None;
         let mut bench: Bench<G> = Bench::built(name, &setup, |plan, space| {
@@ -188,8 +195,8 @@ impl<G: Ground> Staged<G> {
         let (ring, transmit) = sends.unwrap();
         let half = std::mem::replace(&mut bench.nic, Box::new(Moved));
         let end = bench.pool.buffer(bench.pool.count() as u64 - 1) + bench.pool.stride();
-        let mut nic = Nic::new(&spec(), half, &[ring], end).with_stage(Toy::default());
-        nic.stages.set_processor(Processor::new(Frequency::from_ghz(1.0), 2));
+        let mut nic = Nic::new(&spec(), half, &[ring], end);
+        nic.stages.push(stage);
         Staged { bench, nic, transmit, wire: Wire::default() }
     }
 
@@ -235,13 +242,17 @@ impl<G: Ground> Staged<G> {
 
     /// A frame from UDP port `kind` comes in.
     fn arrives(&mut self, kind: u16) {
-        let frame = udp_frame(100, kind);
-        self.device(|nic, dma, _| nic.receive(dma, &frame, dma.now()));
+        self.comes_in(&udp_frame(100, kind));
+    }
+
+    /// A frame comes in.
+    pub fn comes_in(&mut self, frame: &[u8]) {
+        self.device(|nic, dma, _| nic.receive(dma, frame, dma.now()));
         self.settle();
     }
 
     /// What queue `queue` received.
-    fn polls(&mut self, queue: usize) -> Vec<(Packet, Vec<u8>)> {
+    pub fn polls(&mut self, queue: usize) -> Vec<(Packet, Vec<u8>)> {
         let Bench { ground, drivers, caches, .. } = &mut self.bench;
         let mut packets = Vec::new();
         drivers[queue].rx_burst(&mut *ground.core(queue), &mut caches[queue], &mut packets, 32);
@@ -257,11 +268,15 @@ impl<G: Ground> Staged<G> {
 
     /// Core 0 sends a frame from UDP port `kind`, with `mark`; returns what went out.
     fn sends(&mut self, kind: u16, mark: u64) -> Vec<Vec<u8>> {
-        let bytes = udp_frame(60, kind);
+        self.sends_frame(&udp_frame(60, kind), mark)
+    }
+
+    /// Core 0 sends `bytes` with `mark`; returns what went out.
+    pub fn sends_frame(&mut self, bytes: &[u8], mark: u64) -> Vec<Vec<u8>> {
         let Bench { ground, caches, .. } = &mut self.bench;
         let mut core = ground.core(0);
         let mbuf = caches[0].take(&mut *core).expect("a buffer to send");
-        core.bytes_mut(data_of(mbuf), bytes.len()).copy_from_slice(&bytes);
+        core.bytes_mut(data_of(mbuf), bytes.len()).copy_from_slice(bytes);
         let packet = Packet {
             mbuf,
             tail: Addr(0),

@@ -8,7 +8,7 @@
 //! ```
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nicforge_apps::NeededAddress;
@@ -19,7 +19,7 @@ use nicforge_platform::live::ports::{MemifRole, MemifTerms};
 use nicforge_wire::headers::MacAddress;
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::Assignment;
+use crate::scenario::{Assignment, find_file};
 use crate::settings::{Catalogue, Settings, of_live_run};
 
 /// As often as Linux looks after neighbours that it uses (base_reachable_time).
@@ -265,7 +265,8 @@ impl LiveConfig {
     /// The key does not go together with the others.
     pub fn set(&mut self, set: Assignment) -> Result<(), ConfigError> {
         let place = set.place.clone();
-        self.set_unchecked(set);
+        let found = find_file(&set, Path::new(""))?;
+        self.set_unchecked(found.unwrap_or(set));
         check(self, &place)
     }
 

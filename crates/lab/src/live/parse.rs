@@ -11,7 +11,7 @@ use super::config::{
     AppAddresses, Idle, LiveConfig, Neighbour, Pin, PortConfig, PortKind, Segments, TcpConfig, WhenFull, check,
 };
 use super::plugged::{PLUGGED_KEYS, Plugged};
-use crate::scenario::{Assignment, file_name};
+use crate::scenario::{Assignment, file_name, find_file};
 use crate::settings::Catalogue;
 
 /// Reads and parses a live run's file.
@@ -19,7 +19,14 @@ use crate::settings::Catalogue;
 /// # Errors
 /// The place and the remedy.
 pub fn load_live(file: &Path, catalogue: &Arc<Catalogue>) -> Result<LiveConfig, ConfigError> {
-    parse_live(&read_text(file)?, file, catalogue)
+    let mut config = parse_live(&read_text(file)?, file, catalogue)?;
+    // Files that it names are found beside it.
+    for set in config.assignments.clone() {
+        if let Some(found) = find_file(&set, file)? {
+            config.set_unchecked(found);
+        }
+    }
+    Ok(config)
 }
 
 /// Parses a live run's file; `file` is for errors only.

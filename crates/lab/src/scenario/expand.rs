@@ -128,8 +128,9 @@ fn apply<'a>(
     Ok((settings, places))
 }
 
-/// For a key that names a file: the same with the path at which the file was found.
-fn find_file(set: &Assignment, scenario_file: &Path) -> Result<Option<Assignment>, ConfigError> {
+/// For a key that names a file: the same with the path at which the file was found, beside `scenario_file` or from the
+/// working directory.
+pub(crate) fn find_file(set: &Assignment, scenario_file: &Path) -> Result<Option<Assignment>, ConfigError> {
     let (Allowed::File, Value::Text(name)) = (set.key.allowed, &set.value) else {
         return Ok(None);
     };

@@ -19,6 +19,8 @@ use crate::settings::{Catalogue, Settings};
 
 pub use assign::{Assignment, parse_override};
 #[cfg(target_os = "linux")]
+pub(crate) use expand::find_file;
+#[cfg(target_os = "linux")]
 pub(crate) use parse::file_name;
 pub use parse::parse_scenario;
 

@@ -62,6 +62,7 @@ pub fn messages(data: &[u8]) {
         loaded: Some(PROGRAM.with(|program| Loaded::new(program.clone(), b""))),
         engine: Engine::Interpreter,
         seed: 1,
+        target: None,
         inject: Box::new(move |packet| _ = inject.process(&packet, 510, false, 0, &mut |_| {})),
     });
     let mut client = Direct::new(&service);

@@ -46,6 +46,7 @@ pub fn bench() -> Bench {
         loaded: Some(loaded.clone()),
         engine: Engine::Compiled,
         seed: 1,
+        target: None,
         inject: Box::new(move |packet| {
             inject_to.process(&packet, CPU, false, 0, &mut |output| {
                 out.lock().unwrap().push((output.port, output.packet.to_vec()));

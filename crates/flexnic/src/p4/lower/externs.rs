@@ -110,6 +110,7 @@ impl Lower<'_> {
             "set_entry_expire_time" => ExternFunction::SetEntryExpireTime,
             "restart_expire_timer" => ExternFunction::RestartExpireTimer,
             "set_mark" => ExternFunction::SetMark,
+            "set_flags" => ExternFunction::SetFlags,
             "set_queue" => ExternFunction::SetQueue,
             _ => {
                 self.unsupported(call.span, &format!("the function `{name}` of an architecture"));

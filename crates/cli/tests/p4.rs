@@ -1,0 +1,63 @@
+//! P4 programs on simulated NICs, and what controllers are told of them.
+
+mod common;
+
+use common::{folder, nicforge, stderr, stdout};
+
+/// In front of every interface of one server: the run's accounts hold, and the program's counters are in the report.
+#[test]
+fn a_program_runs_in_front_of_every_interface() {
+    let folder = folder();
+    for interface in nicforge_interfaces::Interfaces::shipped().names() {
+        let set = format!("interface=\"{interface}\"");
+        let mut arguments = vec!["run", "scenarios/p4-router.toml", "--quiet", "--out", "out", "--set", &set];
+        for short in ["window_ms=0.05", "warmup_ms=0.02", "flows=64", "cores=2", "offered_gbps=10"] {
+            arguments.extend(["--set", short]);
+        }
+        if interface == "emulated" {
+            continue;
+        }
+        let output = nicforge(&folder, &arguments);
+        assert_eq!(output.status.code(), Some(0), "{interface}: {}", stderr(&output));
+        let report = std::fs::read_to_string(folder.path().join("out/report.json")).unwrap();
+        assert!(report.contains("p4_router_routes_hits"), "{interface}");
+    }
+}
+
+#[test]
+fn a_stage_without_its_program_or_with_controllers_in_a_simulation_is_refused() {
+    let folder = folder();
+    let listen = ["run", "scenarios/p4-router.toml", "--quiet", "--set", "p4_listen=\"127.0.0.1:9559\""];
+    let output = nicforge(&folder, &listen);
+    assert_ne!(output.status.code(), Some(0));
+    assert!(stderr(&output).contains("live"), "{}", stderr(&output));
+    let none = ["run", "scenarios/in-place.toml", "--quiet", "--set", "stages=\"p4\""];
+    let output = nicforge(&folder, &none);
+    assert_ne!(output.status.code(), Some(0));
+    assert!(stderr(&output).contains("p4_program"), "{}", stderr(&output));
+}
+
+#[test]
+fn controllers_get_the_p4info_of_a_program() {
+    let folder = folder();
+    let output = nicforge(&folder, &["p4", "info", "examples/p4/router.p4"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("Router.routes"), "{}", stdout(&output));
+    let output = nicforge(&folder, &["p4", "serve", "examples/p4/router.p4", "--listen", "0.0.0.0:9559"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("loopback"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_served_program_forwards_a_capture_and_ends_by_itself() {
+    let folder = folder();
+    let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/captures/sample.pcap");
+    let socket = format!("unix:{}", folder.path().join("p4.sock").display());
+    let arguments =
+        ["p4", "serve", "examples/p4/router.p4", "--entries", "examples/p4/routes.toml", "--listen", &socket];
+    let rest = ["--pcap", capture, "--pcap-out", "out.pcap", "--seconds", "2"];
+    let output = nicforge(&folder, &[&arguments[..], &rest[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("packets arrived"), "{}", stderr(&output));
+    assert!(folder.path().join("out.pcap").is_file());
+}

@@ -1,0 +1,142 @@
+//! Frames in and out of the program.
+
+use std::sync::{Arc, OnceLock};
+
+use nicforge_flexnic::p4::{Output, OwnedOutput, Shared};
+use nicforge_nic::stage::{Frame, Services, Stage, Verdict};
+use nicforge_nic::{DropCause, PortId, RxFlags};
+use nicforge_p4runtime::Running;
+use nicforge_platform::Dma;
+use nicforge_units::Time;
+
+use crate::counts;
+
+/// The program dropped the frame, or nothing of it was left.
+const DROPPED: DropCause = DropCause("p4_drop");
+/// The program made something of the frame that the NIC's parser cannot read.
+const UNREADABLE: DropCause = DropCause("p4_unreadable");
+
+/// How a program sees the NIC.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    /// The host's number.
+    pub host_port: u32,
+    /// The controllers' number.
+    pub cpu_port: u32,
+    /// Clock of the target, in MHz.
+    pub clock_mhz: u64,
+}
+
+/// A P4 program on the path of one NIC.
+pub struct P4Stage {
+    port: PortId,
+    shared: Shared,
+    setup: Setup,
+    outputs: Vec<OwnedOutput>,
+    /// Ends with the stage; empty without controllers.
+    _server: Arc<OnceLock<Running>>,
+}
+
+impl P4Stage {
+    pub(crate) fn new(port: PortId, shared: Shared, setup: Setup, server: Arc<OnceLock<Running>>) -> P4Stage {
+        P4Stage { port, shared, setup, outputs: Vec::new(), _server: server }
+    }
+
+    /// The program, for controllers in the same process.
+    pub fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Takes a frame through the program and says what becomes of it.
+    fn run<D: Dma>(&mut self, nic: &mut Services<'_, D>, frame: &mut Frame<'_>, from_host: bool) -> Verdict {
+        let port = if from_host { self.setup.host_port } else { u32::from(self.port.0) };
+        let (outputs, microseconds) = (&mut self.outputs, nic.now().as_us() as u64);
+        outputs.clear();
+        let mut keep = |output: Output<'_>| outputs.push(output.to_owned());
+        let to_controller = self.shared.process(frame.bytes(), port, from_host, microseconds, &mut keep);
+        // Cycles over MHz are microseconds.
+        nic.delay(Time::from_ps(self.shared.cycles().saturating_mul(1_000_000) / self.setup.clock_mhz.max(1)));
+        let host_port = self.setup.host_port;
+        let goes_on = |output: &OwnedOutput| {
+            let to_host = output.port.is_none_or(|port| port == host_port);
+            if from_host { output.port == Some(u32::from(self.port.0)) } else { to_host }
+        };
+        let mut outputs = std::mem::take(&mut self.outputs);
+        let first = outputs.iter().position(goes_on).or((outputs.len() == 1).then_some(0));
+        let kept = first.map(|first| outputs.remove(first));
+        for output in outputs.drain(..) {
+            self.send(nic, frame.arrival, output);
+        }
+        self.outputs = outputs;
+        let Some(output) = kept else {
+            return if to_controller { Verdict::Consume } else { Verdict::Drop(DROPPED) };
+        };
+        let to = output.port.filter(|port| *port != host_port);
+        let on = if from_host { to == Some(u32::from(self.port.0)) } else { to.is_none() };
+        if !on && to.is_none() {
+            self.send(nic, frame.arrival, output);
+            return Verdict::Consume;
+        }
+        if output.packet != frame.bytes() && frame.edit(|bytes| *bytes = output.packet).is_err() {
+            return Verdict::Drop(UNREADABLE);
+        }
+        if output.mark != 0 {
+            frame.mark = output.mark;
+        }
+        frame.flags = frame.flags.with(RxFlags(output.flags << 8));
+        if let Some(queue) = output.queue {
+            frame.steer(queue);
+        }
+        match to {
+            Some(port) if !on => Verdict::Send(port_id(port)),
+            _ => Verdict::Pass,
+        }
+    }
+
+    /// A frame beside the one that goes on.
+    fn send<D: Dma>(&self, nic: &mut Services<'_, D>, stamp: Time, output: OwnedOutput) {
+        let ready = nic.ready();
+        match output.port.filter(|port| *port != self.setup.host_port) {
+            None => nic.injector.deliver(output.packet, stamp, ready),
+            Some(port) => nic.injector.send_by(port_id(port), output.packet, stamp, ready),
+        }
+    }
+}
+
+/// A port that the NIC may not have: then the device drops the frame as `no_such_port`.
+fn port_id(port: u32) -> PortId {
+    PortId(u8::try_from(port).unwrap_or(u8::MAX))
+}
+
+impl<D: Dma> Stage<D> for P4Stage {
+    fn ingress(&mut self, nic: &mut Services<'_, D>, frame: &mut Frame<'_>) -> Verdict {
+        self.run(nic, frame, false)
+    }
+
+    fn egress(&mut self, nic: &mut Services<'_, D>, frame: &mut Frame<'_>) -> Verdict {
+        self.run(nic, frame, true)
+    }
+
+    fn due(&self) -> Time {
+        // Packets of controllers leave as soon as the device looks.
+        if self.shared.has_later() { Time::ZERO } else { Time::NEVER }
+    }
+
+    fn advance(&mut self, nic: &mut Services<'_, D>) {
+        for packet in self.shared.take_later() {
+            let (mut outputs, microseconds) = (Vec::new(), nic.now().as_us() as u64);
+            let mut keep = |output: Output<'_>| outputs.push(output.to_owned());
+            self.shared.process(&packet, self.setup.cpu_port, false, microseconds, &mut keep);
+            let now = nic.now();
+            outputs.into_iter().for_each(|output| self.send(nic, now, output));
+        }
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        counts::read(&self.shared)
+    }
+
+    fn take_events(&mut self) -> Vec<String> {
+        self.shared.lock().take_log()
+    }
+}
