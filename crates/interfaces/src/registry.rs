@@ -4,7 +4,7 @@ use nicforge_nic::{DriverHalf, ReceiveHalf};
 use nicforge_platform::sim::DeviceReader;
 use nicforge_platform::{AddressSpace, Flat, FlatCpu, Ground, Sim};
 
-use crate::describe::{Describe, Description};
+use crate::describe::{Describe, Description, Software};
 use crate::emulated::Way;
 use crate::kernel::{DriverState, EveryDriver, KernelDriver, KernelNic, conventional};
 use crate::{
@@ -293,9 +293,10 @@ impl Interfaces {
         &self.entries
     }
 
-    /// All names, in the order of the registry.
-    pub fn names(&self) -> Vec<&'static str> {
-        self.entries.iter().map(|entry| entry.name()).collect()
+    /// The names of those with receive rings, in the order of the registry.
+    pub fn of_rings(&self) -> Vec<&'static str> {
+        let rings = self.entries.iter().filter(|entry| entry.description.software == Software::PacketLoop);
+        rings.map(|entry| entry.name()).collect()
     }
 
     /// The interface of this name.

@@ -55,14 +55,11 @@ use std::cell::RefCell;
 use crate::emulated::played_by_cores;
 use nicforge_platform::AddressSpace;
 
-use crate::describe::Software;
 use crate::{Halves, Interface, InterfaceEntry, InterfaceError, Interfaces, KnownGround, Plan};
 
 /// The names of all interfaces of rings.
 pub(crate) fn names() -> Vec<&'static str> {
-    let shipped = Interfaces::shipped();
-    let rings = shipped.entries().iter().filter(|entry| entry.description.software == Software::PacketLoop);
-    rings.map(|entry| entry.name()).collect()
+    Interfaces::shipped().of_rings()
 }
 
 thread_local! {

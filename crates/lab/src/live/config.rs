@@ -38,6 +38,8 @@ pub struct LiveConfig {
     pub duration_s: Option<f64>,
     /// What to do when there is nothing to do.
     pub idle: Idle,
+    /// Where that stands.
+    pub idle_place: Place,
     /// What to do with frames that come in while receive rings are full.
     pub when_full: WhenFull,
     /// What becomes of segments that their sender left to its NIC to cut.
@@ -72,6 +74,8 @@ pub enum Idle {
     Sleep,
     /// Poll on: the shortest reaction, for a whole core each.
     Spin,
+    /// Workers poll no empty ring twice: the device interrupts them by an eventfd.
+    Interrupt,
 }
 
 /// What happens to frames that come in while receive rings are full.
@@ -244,6 +248,7 @@ impl LiveConfig {
             title: String::new(),
             duration_s: None,
             idle: Idle::default(),
+            idle_place: Place::argument("idle"),
             when_full: WhenFull::default(),
             segments: Segments::default(),
             pin: Pin::default(),
@@ -298,6 +303,10 @@ pub fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
         return Err(ConfigError::new(place, wrong, right));
     }
     check_interface(config, place)?;
+    if config.idle == Idle::Interrupt && config.attach.is_some() {
+        let wrong = "workers that attach cannot be interrupted: the event is this process's";
+        return Err(ConfigError::new(&config.idle_place, wrong, "set idle to \"sleep\", or leave `attach` out"));
+    }
     check_tcp(config, place)?;
     let found = config.settings.check_interface().and_then(|()| config.settings.check_nicmem());
     if let Err(finding) = found {
