@@ -1,12 +1,11 @@
 //! The interfaces that a run may name, as a value: whoever assembles a program adds its own to those that are shipped.
 
 use nicforge_nic::{DriverHalf, ReceiveHalf};
-use nicforge_platform::sim::DeviceReader;
-use nicforge_platform::{AddressSpace, Flat, FlatCpu, Ground, Sim};
+use nicforge_platform::{AddressSpace, Flat, Ground, Sim};
 
 use crate::describe::{Describe, Description, Software};
 use crate::emulated::Way;
-use crate::kernel::{DriverState, EveryDriver, KernelDriver, KernelNic, conventional};
+use crate::kernel::{KernelDriver, KernelNic, conventional};
 use crate::{
     InterfaceError, Plan, emulated, in_place, nm_nfv, priv_ring, rx_bisect, sh_ring, sh_ring_dynamic, sinic, v_sinic,
 };
@@ -15,7 +14,7 @@ use crate::{
 use nicforge_platform::Live;
 
 /// The halves of an interface for one NIC, on ground `G`.
-pub enum Built<G: KnownGround> {
+pub enum Built<G: Ground> {
     /// Receive rings, beside the parts that NICs of rings share: MAC, parser, steering, transmit rings.
     Rings(Halves<G>),
     /// A whole device, whose driver is part of a kernel.
@@ -43,11 +42,11 @@ impl<G: Ground> Halves<G> {
 }
 
 /// Both halves of a whole device.
-pub struct WholeNic<G: KnownGround> {
+pub struct WholeNic<G: Ground> {
     /// The NIC's half.
     pub nic: Box<dyn KernelNic<G::Dma>>,
     /// The driver's half.
-    pub driver: Box<G::KernelDriver>,
+    pub driver: Box<dyn for<'a> KernelDriver<G::Reader<'a>>>,
 }
 
 impl<G: Ground> std::fmt::Debug for Halves<G> {
@@ -56,7 +55,7 @@ impl<G: Ground> std::fmt::Debug for Halves<G> {
     }
 }
 
-impl<G: KnownGround> Built<G> {
+impl<G: Ground> Built<G> {
     /// Receive rings: both halves as objects.
     pub fn new<N, D>(nic: N, drivers: Vec<D>) -> Built<G>
     where
@@ -70,9 +69,9 @@ impl<G: KnownGround> Built<G> {
     pub fn whole<N, D>(nic: N, driver: D) -> Built<G>
     where
         N: KernelNic<G::Dma> + 'static,
-        D: EveryDriver,
+        D: for<'a> KernelDriver<G::Reader<'a>> + 'static,
     {
-        Built::Whole(WholeNic { nic: Box::new(nic), driver: G::kernel_driver(driver) })
+        Built::Whole(WholeNic { nic: Box::new(nic), driver: Box::new(driver) })
     }
 
     /// The halves of receive rings.
@@ -163,12 +162,6 @@ impl InterfaceEntry {
 
 /// A ground that interfaces are built on.
 pub trait KnownGround: Ground {
-    /// The driver of a whole device, as an object for a core whose register reads the device answers.
-    type KernelDriver: ?Sized;
-
-    /// `driver` as an object.
-    fn kernel_driver<D: EveryDriver>(driver: D) -> Box<Self::KernelDriver>;
-
     /// How `entry` is built here.
     fn builder(entry: &InterfaceEntry) -> Option<Build<Self>>;
 
@@ -183,16 +176,11 @@ pub struct Played<G>(std::marker::PhantomData<G>);
 impl<G: Ground> Ground for Played<G> {
     type Cpu = G::Cpu;
     type Dma = Way<G::Player>;
+    type Reader<'a> = G::Reader<'a>;
     type Player = G::Player;
 }
 
 impl<G: KnownGround> KnownGround for Played<G> {
-    type KernelDriver = G::KernelDriver;
-
-    fn kernel_driver<D: EveryDriver>(driver: D) -> Box<G::KernelDriver> {
-        G::kernel_driver(driver)
-    }
-
     fn builder(entry: &InterfaceEntry) -> Option<Build<Played<G>>> {
         G::played_builder(entry)
     }
@@ -203,12 +191,6 @@ impl<G: KnownGround> KnownGround for Played<G> {
 }
 
 impl KnownGround for Sim {
-    type KernelDriver = dyn for<'a> KernelDriver<DeviceReader<'a>>;
-
-    fn kernel_driver<D: EveryDriver>(driver: D) -> Box<Self::KernelDriver> {
-        Box::new(driver)
-    }
-
     fn builder(entry: &InterfaceEntry) -> Option<Build<Sim>> {
         Some(entry.sim)
     }
@@ -219,12 +201,6 @@ impl KnownGround for Sim {
 }
 
 impl KnownGround for Flat {
-    type KernelDriver = dyn KernelDriver<FlatCpu>;
-
-    fn kernel_driver<D: EveryDriver>(driver: D) -> Box<Self::KernelDriver> {
-        Box::new(driver)
-    }
-
     fn builder(entry: &InterfaceEntry) -> Option<Build<Flat>> {
         Some(entry.flat)
     }
@@ -236,13 +212,6 @@ impl KnownGround for Flat {
 
 #[cfg(target_os = "linux")]
 impl KnownGround for Live {
-    // Register reads of live cores show what was written last: no device answers them.
-    type KernelDriver = dyn DriverState;
-
-    fn kernel_driver<D: EveryDriver>(driver: D) -> Box<Self::KernelDriver> {
-        Box::new(driver)
-    }
-
     fn builder(entry: &InterfaceEntry) -> Option<Build<Live>> {
         Some(entry.live)
     }

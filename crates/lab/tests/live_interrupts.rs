@@ -6,12 +6,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nicforge_lab::live::{parse_live, run_live_over};
 use nicforge_lab::settings::Catalogue;
-use nicforge_platform::live::LiveError;
 use nicforge_platform::live::ports::{PairPort, Port, PortCounters, pair};
+use nicforge_platform::live::{Clock, LiveError};
 use nicforge_units::Time;
 
 /// A cable whose end becomes readable when a frame is there, as a NIC's file does.
@@ -81,22 +81,23 @@ fn an_idle_worker_sleeps_until_a_frame_interrupts_it() {
         // Device, worker and the thread that watches, together.
         let share = (ticks() - before) as f64 / 100.0 / IDLE.as_secs_f64();
         assert!(share < 0.02, "{share} of a core");
-        let mut longest = Duration::ZERO;
+        let clock = Clock::start();
+        let mut longest = Time::ZERO;
         for _ in 0..20 {
-            let sent = Instant::now();
+            let sent = clock.now();
             host.send(&frame, Time::ZERO).unwrap();
             ring.write_all(&[1]).unwrap();
             let mut back = 0;
             while back == 0 {
-                assert!(sent.elapsed() < Duration::from_secs(10), "nobody woke");
+                assert!(clock.now() < sent + Time::from_seconds(10.0), "no worker woke");
                 back = host.receive(1, &mut |_| {}).unwrap();
                 std::thread::yield_now();
             }
-            longest = longest.max(sent.elapsed());
+            longest = longest.max(clock.now() - sent);
             std::thread::sleep(Duration::from_millis(20));
         }
         // Not by the end of a sleep.
-        assert!(longest < Duration::from_millis(400), "{longest:?}");
+        assert!(longest < Time::from_ms(400), "{longest}");
         stop.store(true, Ordering::Release);
         let run = run.join().unwrap().unwrap();
         assert_eq!(run.snapshot.arrived(), 20);

@@ -1,8 +1,7 @@
 //! The two halves, and the packets that pass between driver and stack.
 
 use nicforge_nic::{DriverCosts, DropCause, PoolCache, RxFlags, Segment, TxOffload};
-use nicforge_platform::sim::DeviceReader;
-use nicforge_platform::{Addr, Cpu, Dma, FlatCpu, Owner};
+use nicforge_platform::{Addr, Cpu, Dma, Owner};
 use nicforge_units::{BitRate, Bytes, Time};
 
 use super::{Frame, Port};
@@ -220,8 +219,3 @@ pub trait KernelDriver<C: Cpu>: DriverState {
     /// Received frames that neither the NIC nor the stack has for itself.
     fn between(&self, cpu: &mut C) -> Between;
 }
-
-/// A driver for the cores of every ground: what implements [`KernelDriver`] for any core is one.
-pub trait EveryDriver: for<'a> KernelDriver<DeviceReader<'a>> + KernelDriver<FlatCpu> + 'static {}
-
-impl<T: for<'a> KernelDriver<DeviceReader<'a>> + KernelDriver<FlatCpu> + 'static> EveryDriver for T {}

@@ -17,8 +17,8 @@ mod lock;
 mod port;
 
 pub use contract::{
-    Advice, Between, Deferred, DriverState, EveryDriver, KernelDevice, KernelDriver, KernelNic, KernelPlan, Received,
-    Sending, TransmitBusy,
+    Advice, Between, Deferred, DriverState, KernelDevice, KernelDriver, KernelNic, KernelPlan, Received, Sending,
+    TransmitBusy,
 };
 pub use frame::{Findings, Frame};
 pub use lock::SharedLock;

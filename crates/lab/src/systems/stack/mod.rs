@@ -27,11 +27,10 @@ mod send_buffer;
 mod spread;
 
 use nicforge_apps::nat::Nat;
-use nicforge_interfaces::KnownGround;
-use nicforge_interfaces::kernel::SharedLock;
+use nicforge_interfaces::kernel::{KernelDriver, SharedLock};
 use nicforge_nic::DropCounters;
 use nicforge_platform::sim::DeviceReader;
-use nicforge_platform::{Addr, Cpu, Part, Sim};
+use nicforge_platform::{Addr, Cpu, Part};
 use nicforge_units::{Cycles, Time};
 
 pub use connection::{Connection, ConnectionPlan};
@@ -43,7 +42,7 @@ use processor::Waiting;
 use super::process::{AnyProcess, Call, Outcome};
 
 /// A driver of a simulated host's kernel.
-pub type Driver = <Sim as KnownGround>::KernelDriver;
+pub type Driver = dyn for<'a> KernelDriver<DeviceReader<'a>>;
 
 /// What forwards packets, on a gateway: one core at a time.
 pub struct Gateway {

@@ -5,7 +5,6 @@ use std::any::TypeId;
 
 use nicforge_apps::l2fwd::L2Fwd;
 use nicforge_apps::{self as apps, AppEntry, AppGround, AppKind};
-use nicforge_interfaces::kernel::EveryDriver;
 use nicforge_interfaces::{
     self as interfaces, Built, Interface, InterfaceEntry, InterfaceError, KnownGround, Plan, Played,
 };
@@ -13,7 +12,7 @@ use nicforge_interfaces::{emulated, in_place, nm_nfv, priv_ring, rx_bisect, sh_r
 use nicforge_nic::{Ledger, registers};
 use nicforge_platform::bytemuck::{Pod, bytes_of_mut};
 use nicforge_platform::live::{DeviceCpu, LiveCpu, LiveDma};
-use nicforge_platform::{Addr, AddressSpace, Cpu, Ground, Live, Register, forward_cpu};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Ground, Register, forward_cpu};
 use nicforge_stages::hairpin::HairpinKind;
 use nicforge_stages::{self as stages, StageEntry, StageGround, StageKind};
 
@@ -150,12 +149,6 @@ fn build<G: KnownGround>(name: &str) -> fn(&Plan, &mut AddressSpace) -> Result<B
 }
 
 impl KnownGround for Lying {
-    type KernelDriver = <Live as KnownGround>::KernelDriver;
-
-    fn kernel_driver<D: EveryDriver>(driver: D) -> Box<Self::KernelDriver> {
-        Live::kernel_driver(driver)
-    }
-
     fn builder(entry: &InterfaceEntry) -> Option<interfaces::Build<Lying>> {
         Some(build(entry.name()))
     }
