@@ -62,10 +62,11 @@ fn a_server_behind_the_nic_answers_a_client_of_the_kernel() {
     let service = folder.path().join("service").display().to_string();
     let example = std::fs::read_to_string(example_file("tcp-netns.toml")).unwrap();
     let file = folder.path().join("tcp.toml");
-    std::fs::write(&file, example.replace("[tcp]", &format!("[tcp]\nservice = {service:?}"))).unwrap();
     let page: Vec<u8> = (0..300_000u32).map(|n| (n >> 3) as u8).collect();
     std::fs::write(folder.path().join("page"), &page).unwrap();
-    for interface in ["rx_bisect", "sh_ring", "nm_nfv"] {
+    for (interface, congestion) in [("rx_bisect", "cubic"), ("sh_ring", "timely"), ("nm_nfv", "dctcp")] {
+        let tcp = format!("[tcp]\nservice = {service:?}\ncongestion = {congestion:?}");
+        std::fs::write(&file, example.replace("[tcp]", &tcp)).unwrap();
         let mut gateway = hosts.start(&file, &[&format!("interface={interface}")]);
         hosts.wait_for(&mut gateway, "10.99.1.1");
         let server = nicforge(&["sockets", "--service", &service, "--", "python3", "-m", "http.server", "8000"])

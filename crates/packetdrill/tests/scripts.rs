@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Scripts of `optional.txt` that pass; docs/tcp.md has the reason for each other one.
-const OPTIONAL: [&str; 18] = [
+const OPTIONAL: [&str; 22] = [
     "cubic/cubic-hystart-delay-min-rtt-jumps-downward.pkt",
     "cubic/cubic-hystart-delay-rtt-jumps-upward.pkt",
     "cwnd_moderation/cwnd-moderation-disorder-no-moderation.pkt",
@@ -18,6 +18,10 @@ const OPTIONAL: [&str; 18] = [
     "fast_recovery/prr-ss-ack-below-snd_una-cubic.pkt",
     "fast_retransmit/fr-4pkt-fack-last-byte.pkt",
     "fast_retransmit/fr-4pkt-sack.pkt",
+    "fastopen/client/sendto-af-unspec.pkt",
+    "fastopen/server/opt34/basic-non-tfo-listener.pkt",
+    "fastopen/server/opt34/pure-syn-data.pkt",
+    "fastopen/server/pure-syn-data.pkt",
     "limited_transmit/limited-transmit-sack.pkt",
     "sack/sack-route-refresh-ip-tos.pkt",
     "sack/sack-shift-sacked-2-6-8-3-9-nofack.pkt",

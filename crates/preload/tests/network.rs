@@ -6,7 +6,7 @@ mod common;
 use std::process::Command;
 
 use common::{Running, has, output, text};
-use nicforge_sockets::attach::{Attachment, NetworkConfig, ORPHANS, address};
+use nicforge_sockets::attach::{Attachment, NetworkConfig, address};
 
 /// A namespace for this thread, whose service has 10.9.0.2 and fd09::2, and whose kernel has 10.9.0.1 and fd09::1.
 fn network() -> Option<Running> {
@@ -20,8 +20,7 @@ fn network() -> Option<Running> {
     }
     let addresses = ["10.9.0.2/24", "fd09::2/64"].map(|text| address(text).unwrap()).to_vec();
     let attachment = Attachment::Tap("nf0".into());
-    let service =
-        Running::on(Some(NetworkConfig { attachment, addresses, gateways: Vec::new(), mtu: 1500, orphans: ORPHANS }));
+    let service = Running::on(Some(NetworkConfig::new(attachment, addresses)));
     for words in
         ["link set lo up", "addr add 10.9.0.1/24 dev nf0", "addr add fd09::1/64 dev nf0 nodad", "link set nf0 up"]
     {

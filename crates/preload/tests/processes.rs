@@ -197,6 +197,57 @@ assert e.poll(1) == [(s.fileno(), select.EPOLLIN)]
 }
 
 #[test]
+fn a_child_in_its_parents_memory_leaves_the_parents_sockets_alone() {
+    python(
+        "
+import subprocess
+# Before the first close of a socket: Python begins programs by vfork.
+subprocess.run(['true'], check=True)
+c, s = pair()
+kept = {x.fileno() for x in (c, s)}
+c.close(); s.close()
+r, w = os.pipe()
+assert {r, w} & kept
+os.write(w, b'x'); assert os.read(r, 1) == b'x'
+def child():
+    subprocess.run(['true'], check=True)
+    c, s = pair(); c.close(); s.close()
+    r, w = os.pipe(); os.write(w, b'y'); assert os.read(r, 1) == b'y'
+if (pid := os.fork()) == 0:
+    child(); os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+",
+    );
+}
+
+#[test]
+fn data_behind_what_is_left_is_a_new_edge() {
+    python(
+        "
+import fcntl, termios, struct
+c, s = pair()
+e = select.epoll(); e.register(s.fileno(), select.EPOLLIN | select.EPOLLET)
+waiting = lambda: struct.unpack('i', fcntl.ioctl(s, termios.FIONREAD, b'0000'))[0]
+for n in range(100):
+    # One byte more is left each time; every third time a program looks and takes nothing.
+    c.sendall(b'12')
+    assert e.poll(5) == [(s.fileno(), select.EPOLLIN)], n
+    assert e.poll(0) == [], n
+    if n % 3 == 0: assert waiting() == left + 2 if n else waiting() == 2
+    else: s.recv(1)
+    left = waiting()
+while left: left -= len(s.recv(50))
+s.setblocking(False)
+try: s.recv(1); assert False
+except BlockingIOError: pass
+assert e.poll(0) == [] and select.select([s], [], [], 0) == ([], [], [])
+c.sendall(b'3')
+assert e.poll(5) == [(s.fileno(), select.EPOLLIN)] and s.recv(5) == b'3'
+",
+    );
+}
+
+#[test]
 fn a_full_ring_is_not_writable_until_it_drains() {
     python(
         "

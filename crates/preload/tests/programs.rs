@@ -16,7 +16,8 @@ fn noise(len: usize) -> Vec<u8> {
 
 fn fetch(service: &Running, url: &str) -> Vec<u8> {
     let output = service.run("curl", &["-sS", "--fail", "--max-time", "25", url]);
-    assert!(output.status.success(), "{url}: {}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{url}: {said} {:?}", service.seen().sockets);
     output.stdout
 }
 

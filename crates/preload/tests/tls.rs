@@ -6,7 +6,7 @@ mod common;
 use std::process::Command;
 
 use common::{Running, has, output, text};
-use nicforge_sockets::attach::{Attachment, NetworkConfig, ORPHANS, address};
+use nicforge_sockets::attach::{Attachment, NetworkConfig, address};
 
 /// A namespace for this thread, whose service has 10.9.0.2, and whose kernel has 10.9.0.1.
 fn network(loss: f64) -> Option<Running> {
@@ -20,7 +20,7 @@ fn network(loss: f64) -> Option<Running> {
     }
     let attachment = Attachment::Tap("nf0".into());
     let addresses = vec![address("10.9.0.2/24").unwrap()];
-    let network = NetworkConfig { attachment, addresses, gateways: Vec::new(), mtu: 1500, orphans: ORPHANS };
+    let network = NetworkConfig::new(attachment, addresses);
     let service = Running::losing(Some(network), loss);
     for words in ["link set lo up", "addr add 10.9.0.1/24 dev nf0", "link set nf0 up"] {
         text(output(Command::new("ip").args(words.split(' '))));

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use nicforge_sockets::attach::{Attachment, NetworkConfig, ORPHANS, address};
+use nicforge_sockets::attach::{Attachment, NetworkConfig, address};
 use nicforge_sockets::launch;
 use nicforge_sockets::service::{Config, Service};
 use nicforge_sockets::transport::Transport;
@@ -13,7 +13,7 @@ fn network(arguments: &[OsString]) -> Result<Option<Box<dyn Transport>>, Box<dyn
     let [kind, name, addresses @ ..] = arguments else { return Ok(None) };
     let attachment = if kind == "tap" { Attachment::Tap(text(name)) } else { Attachment::Interface(text(name)) };
     let addresses = addresses.iter().map(|a| address(&text(a))).collect::<Result<_, _>>()?;
-    let network = NetworkConfig { attachment, addresses, gateways: Vec::new(), mtu: 1500, orphans: ORPHANS }.open()?;
+    let network = NetworkConfig::new(attachment, addresses).open()?;
     Ok(Some(Box::new(network)))
 }
 

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use nicforge_platform::live::LiveError;
 use nicforge_platform::live::ports::{PacketPort, Port, TapPort};
 use nicforge_tcp::Config;
+pub use nicforge_tcp::congestion::Algorithm;
 use nicforge_tcp::stack::{Address, HostConfig};
 use nicforge_wire::headers::MacAddress;
 
@@ -36,6 +37,8 @@ pub struct NetworkConfig {
     pub mtu: u16,
     /// Connections that nobody holds any more and that may still close, [`ORPHANS`] by default.
     pub orphans: usize,
+    /// Congestion control of every connection: a window, or TIMELY's rate.
+    pub congestion: Algorithm,
 }
 
 /// No network could be made.
@@ -65,6 +68,12 @@ pub fn address(text: &str) -> Result<(IpAddr, u8), AttachError> {
 }
 
 impl NetworkConfig {
+    /// A place with its addresses, and the usual rest.
+    pub fn new(attachment: Attachment, addresses: Vec<(IpAddr, u8)>) -> NetworkConfig {
+        let congestion = Config::default().algorithm;
+        NetworkConfig { attachment, addresses, gateways: Vec::new(), mtu: 1500, orphans: ORPHANS, congestion }
+    }
+
     /// Opens the port and starts a stack behind it.
     pub fn open(&self) -> Result<Network, AttachError> {
         let port: Box<dyn Port> = match &self.attachment {
@@ -92,6 +101,7 @@ impl NetworkConfig {
         host.mtu = self.mtu.min(port.link().map_or(u16::MAX, |link| link.mtu.min(65_535) as u16));
         let mut seed = [0; 16];
         seed.copy_from_slice(&secrets[..16]);
-        Ok(Network::new(host, Config::default(), port, seed).with_orphans(self.orphans))
+        let config = Config { algorithm: self.congestion, ..Config::default() };
+        Ok(Network::new(host, config, port, seed).with_orphans(self.orphans))
     }
 }

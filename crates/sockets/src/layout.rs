@@ -25,6 +25,8 @@ pub const PAGE_BYTES: usize = 4096;
 pub const OPTIONS: usize = 40;
 /// Bytes of an option's value that a socket remembers.
 pub const OPTION_BYTES: usize = 20;
+/// Tokens that may wait in a descriptor; its buffer has room for many more.
+pub const TOKENS: u32 = 16;
 
 /// One entry of a context queue, 32 B as in FlexTOE's. `kind` is written last; zero is a free entry.
 #[repr(C)]
@@ -207,7 +209,8 @@ pub struct ApplicationSide {
     pub taken: AtomicU32,
     /// Tokens that this side asked for: each [`Kind::Rearm`] yields one.
     pub rearms: AtomicU32,
-    /// 1: data was read and some was left; new data is then a new edge. The service clears it.
+    /// 1: the program read or was told of some data and some was left; new data is then a new edge. The service clears
+    /// it.
     pub partial: AtomicU32,
     /// Bit 0: reads no more, bit 1: writes no more.
     pub shut: AtomicU32,

@@ -1,14 +1,20 @@
-//! The fuzz targets' functions on bytes from seeds.
+//! The fuzz targets' functions on bytes from seeds. `NICFORGE_FUZZ_SECONDS=600` goes on with further seeds for so long.
+
+use std::time::{Duration, Instant};
 
 mod exercise;
 
-/// Seeds of a test: `usual`, or those of a longer run, `NICFORGE_EXERCISE_SEEDS=FROM..TO`.
-fn seeds(usual: u64) -> std::ops::Range<u64> {
+/// Seeds of a test: those of `NICFORGE_EXERCISE_SEEDS=FROM..TO`, else `usual` ones and more while there is time.
+fn seeds(usual: u64) -> impl Iterator<Item = u64> {
     let range = std::env::var("NICFORGE_EXERCISE_SEEDS").ok().and_then(|text| {
         let (from, to) = text.split_once("..")?;
         Some(from.parse().ok()?..to.parse().ok()?)
     });
-    range.unwrap_or(0..usual)
+    let seconds = std::env::var("NICFORGE_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let usual = if range.is_some() { u64::MAX } else { usual };
+    let on = move |seed: &u64| *seed < usual || until.is_some_and(|until| Instant::now() < until);
+    range.unwrap_or(0..u64::MAX).take_while(on)
 }
 
 /// Bytes that look random, the same every time.

@@ -1,17 +1,36 @@
 //! The fuzz targets' functions on bytes from a seed: a second's worth of what `fuzz/` does for longer.
+//! `NICFORGE_FUZZ_SECONDS=600` goes on with further seeds for so long; `NICFORGE_TCP_SEED=N` repeats one.
 
 mod exercise;
+
+use std::time::{Duration, Instant};
 
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
 
+/// Names the seed when its round panics.
+struct Seed(u64);
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("NICFORGE_TCP_SEED={}", self.0);
+        }
+    }
+}
+
 fn random(target: fn(&[u8]), rounds: u64, most: u32) {
-    let first = std::env::var("NICFORGE_TCP_SEED").ok().and_then(|seed| seed.parse().ok());
-    for seed in first.map_or(0..rounds, |seed: u64| seed..seed + 1) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let until = number("NICFORGE_FUZZ_SECONDS").map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let seeds = number("NICFORGE_TCP_SEED").map_or(0..u64::MAX, |seed| seed..seed + 1);
+    for (round, seed) in (0..).zip(seeds) {
+        if round >= rounds && until.is_none_or(|until| Instant::now() > until) {
+            return;
+        }
         let mut rng = Pcg64::seed_from_u64(seed);
         let mut bytes = vec![0; (rng.next_u32() % most) as usize];
         rng.fill_bytes(&mut bytes);
-        eprintln!("NICFORGE_TCP_SEED={seed}");
+        let _named = Seed(seed);
         target(&bytes);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nicforge_lab::live::{LiveConfig, Port, PortKind, Software, TcpConfig};
-use nicforge_sockets::attach::{Attachment, NetworkConfig, ORPHANS};
+use nicforge_sockets::attach::{Attachment, NetworkConfig};
 use nicforge_sockets::service::{Config, Service};
 
 /// How often the service is asked to stop, if the run ends.
@@ -23,14 +23,11 @@ pub fn software<'a>(config: &'a LiveConfig, tcp: &'a TcpConfig) -> Software<'a> 
 
 fn serve(config: &LiveConfig, tcp: &TcpConfig, port: Box<dyn Port>, stop: &AtomicBool) -> Result<(), String> {
     let kernels = config.ports.iter().any(|port| matches!(&port.kind, PortKind::Tap(_)) && port.mac.is_none());
-    let network = NetworkConfig {
-        // A TAP device's address is the kernel's end; ours is another one.
-        attachment: if kernels { Attachment::Tap(String::new()) } else { Attachment::Given },
-        addresses: tcp.addresses.clone(),
-        gateways: tcp.gateways.clone(),
-        mtu: u16::MAX,
-        orphans: ORPHANS,
-    };
+    // A TAP device's address is the kernel's end; ours is another one.
+    let attachment = if kernels { Attachment::Tap(String::new()) } else { Attachment::Given };
+    let usual = NetworkConfig::new(attachment, tcp.addresses.clone());
+    let congestion = tcp.congestion.unwrap_or(usual.congestion);
+    let network = NetworkConfig { gateways: tcp.gateways.clone(), mtu: u16::MAX, congestion, ..usual };
     let network = network.over(port).map_err(|error| error.to_string())?;
     let mut service =
         Service::new(Config::at(path(tcp)), Some(Box::new(network))).map_err(|error| error.to_string())?;

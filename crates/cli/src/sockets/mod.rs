@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use clap::Args;
-use nicforge_sockets::attach::{AttachError, Attachment, NetworkConfig, ORPHANS, address};
+use nicforge_sockets::attach::{Algorithm, AttachError, Attachment, NetworkConfig, ORPHANS, address};
 use nicforge_sockets::launch::{LaunchError, command};
 use nicforge_sockets::observe::{ObserveError, list};
 use nicforge_sockets::posix::link::PATH_VARIABLE;
@@ -60,6 +60,9 @@ pub struct SocketsOptions {
     /// Connections that close without an owner, TIME-WAIT included; the oldest beyond it are reset
     #[arg(long, value_name = "N", default_value_t = ORPHANS)]
     orphans: usize,
+    /// Congestion control: cubic, reno, dctcp, timely (a rate) or none
+    #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = algorithm)]
+    congestion: Algorithm,
     /// Share of frames that the network loses by intent, 0 to 1, in each direction
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
     loss: f64,
@@ -166,6 +169,12 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "a share is a number from 0 to 1, such as 0.02".to_string())
 }
 
+/// The congestion control of a name.
+fn algorithm(name: &str) -> Result<Algorithm, String> {
+    let names = || Algorithm::ALL.map(Algorithm::name).join(", ");
+    Algorithm::named(name).ok_or_else(|| format!("one of {}", names()))
+}
+
 type Running = std::thread::JoinHandle<Result<(), ServiceError>>;
 
 /// Starts a service in a thread of its own, where it is also made.
@@ -241,10 +250,10 @@ fn network(options: &SocketsOptions) -> Result<Option<NetworkConfig>, CliError> 
     let addresses: Result<Vec<_>, _> = options.address.iter().map(|text| address(text)).collect();
     let addresses = addresses.map_err(|error| CliError::Usage(error.to_string()))?;
     Ok(Some(NetworkConfig {
-        attachment,
-        addresses,
         gateways: options.gateway.clone(),
         mtu: options.mtu,
         orphans: options.orphans,
+        congestion: options.congestion,
+        ..NetworkConfig::new(attachment, addresses)
     }))
 }

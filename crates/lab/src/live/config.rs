@@ -134,6 +134,8 @@ pub struct TcpConfig {
     pub addresses: Vec<(IpAddr, u8)>,
     /// Routers.
     pub gateways: Vec<IpAddr>,
+    /// Congestion control of every connection; `None`: the stack's default.
+    pub congestion: Option<nicforge_tcp::congestion::Algorithm>,
 }
 
 /// What is at the other end of a port.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nicforge_options::{ConfigError, Field, Located, Node, Place, SECONDS_MAX, Value, parse_tree, read_text, shorten};
+use nicforge_tcp::congestion::Algorithm;
 use nicforge_wire::headers::MacAddress;
 
 use super::config::{
@@ -152,13 +153,23 @@ fn read_tcp(value: &Located) -> Result<TcpConfig, ConfigError> {
             "service" => tcp.service = Some(PathBuf::from(field.value.text("service")?)),
             "address" => tcp.addresses = texts(field)?.map(|text| prefixed(&text?)).collect::<Result<_, _>>()?,
             "gateway" => tcp.gateways = texts(field)?.map(|text| router(&text?)).collect::<Result<_, _>>()?,
+            "congestion" => tcp.congestion = Some(algorithm(&field.value)?),
             other => {
-                let known = ["service", "address", "gateway"];
+                let known = ["service", "address", "gateway", "congestion"];
                 return Err(ConfigError::unknown(&field.place, "key of [tcp]", other, &known));
             }
         }
     }
     Ok(tcp)
+}
+
+fn algorithm(value: &Located) -> Result<Algorithm, ConfigError> {
+    let name = value.text("congestion")?;
+    Algorithm::named(name).ok_or_else(|| {
+        let wrong = format!("congestion = \"{name}\"");
+        let names = Algorithm::ALL.map(Algorithm::name).join(", ");
+        ConfigError::new(&value.place, wrong, format!("write one of {names}"))
+    })
 }
 
 /// A text of a list, and where it stands.

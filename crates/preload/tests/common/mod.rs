@@ -1,6 +1,8 @@
 //! A service for a test, and programs over it.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod servers;
+
 use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};

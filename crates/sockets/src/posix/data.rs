@@ -10,7 +10,7 @@ use super::link::borrowed;
 use super::lock::lock;
 use super::socket::{Socket, wait_readable};
 use super::tls;
-use crate::layout::{Kind, State};
+use crate::layout::{Kind, State, TOKENS};
 use crate::queue::Message;
 use crate::shared::Ring;
 
@@ -127,6 +127,7 @@ fn take(
         });
     }
     if manner.peek {
+        own.partial.store(1, Ordering::SeqCst);
         return Ok(len);
     }
     let tail = tail + len as u64;
@@ -144,7 +145,8 @@ pub(super) fn took(number: i32, socket: &Socket, tail: u64, is_empty: bool) -> (
     let rearm = if is_empty {
         !clear_tokens(number, socket, tail)
     } else {
-        own.partial.store(1, Ordering::Relaxed);
+        thin_tokens(number, socket);
+        own.partial.store(1, Ordering::SeqCst);
         false
     };
     (rearm, due_bump(socket, tail, false))
@@ -172,6 +174,17 @@ pub fn due_bump(socket: &Socket, tail: u64, all: bool) -> u32 {
     }
     bumped.store(tail, Ordering::Relaxed);
     due.min(socket.memory.ring_bytes()) as u32
+}
+
+/// Leaves one token of many: a descriptor that is full of them shows no further edge. The caller has the receive lock.
+fn thin_tokens(number: i32, socket: &Socket) {
+    let (service, own) = (&socket.page().service, &socket.page().application);
+    let wanted = service.issued.load(Ordering::SeqCst).wrapping_add(own.rearms.load(Ordering::Relaxed));
+    let outstanding = wanted.wrapping_sub(own.taken.load(Ordering::Relaxed));
+    if outstanding > TOKENS / 2 {
+        take_tokens(number, outstanding as usize - 1);
+        own.taken.store(wanted.wrapping_sub(1), Ordering::SeqCst);
+    }
 }
 
 /// Makes the descriptor of an empty ring unreadable. Returns false when data came meanwhile for which a token has to be
@@ -368,10 +381,11 @@ pub fn wait_space(number: i32, socket: &Socket, now: bool, least: usize) -> Resu
     }
 }
 
-/// Bytes that can be received at once.
+/// Bytes that can be received at once. A program that was told how many waits for an edge if there are more.
 pub fn receivable(socket: &Socket) -> usize {
     let page = socket.page();
-    ready(socket, page.service.rx_head.load(Ordering::Acquire), page.application.rx_tail.load(Ordering::Acquire))
+    page.application.partial.store(1, Ordering::SeqCst);
+    ready(socket, page.service.rx_head.load(Ordering::SeqCst), page.application.rx_tail.load(Ordering::Acquire))
 }
 
 /// Bytes that were sent and not acknowledged.

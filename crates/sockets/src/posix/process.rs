@@ -25,6 +25,8 @@ pub fn begin() {
     };
     if let Ok(page) = page {
         OWNER.store(page.cast(), Ordering::Release);
+        // Before a vfork, whose child would take them otherwise.
+        own_tables();
     }
     // SAFETY: the handler runs in the only thread of a child, whose memory is a copy.
     unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
@@ -38,6 +40,7 @@ pub fn begin() {
 /// The child registers at once: sshd's, for one, forbids itself new sockets before it uses those it has.
 extern "C" fn after_fork() {
     lock::forget_thread();
+    own_tables();
     if link::inherited() && table::numbers().next().is_some() {
         let _ = link::link();
     }

@@ -6,26 +6,25 @@ use crate::queue::{Message, Taken};
 use crate::shared::Direction;
 
 impl Service {
-    /// Takes all entries of all contexts. Returns whether there were any.
-    pub(super) fn take_entries(&mut self) -> bool {
-        let mut any = false;
+    /// Takes all entries of all contexts. Returns how many there were.
+    pub(super) fn take_entries(&mut self) -> usize {
+        let mut taken = 0;
         for index in 0..self.applications.capacity() {
             if self.applications.get(index).is_some_and(|a| a.context.as_ref().is_some_and(|context| context.ready())) {
-                any = true;
-                self.take_from(index);
+                taken += self.take_from(index);
             }
         }
-        any
+        taken
     }
 
     /// At most one queue's worth, so that an application that never stops does not hold up the others.
-    pub(super) fn take_from(&mut self, index: usize) {
-        for _ in 0..QUEUE_ENTRIES {
+    pub(super) fn take_from(&mut self, index: usize) -> usize {
+        for taken in 0..QUEUE_ENTRIES {
             let application = &mut self.applications[index];
-            let Some(context) = &mut application.context else { return };
+            let Some(context) = &mut application.context else { return taken };
             let serial = application.serial;
             let valid = match context.consumer.take(context.memory.queue(Direction::ToService)) {
-                Taken::Empty => return,
+                Taken::Empty => return taken,
                 Taken::Unknown(_) => false,
                 Taken::Message(message) => self.apply(serial, message),
             };
@@ -34,6 +33,7 @@ impl Service {
                 self.refused += 1;
             }
         }
+        QUEUE_ENTRIES
     }
 
     /// Does what an entry says, if the application may.

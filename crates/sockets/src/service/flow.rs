@@ -8,7 +8,7 @@ use nicforge_units::Time;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, recv, send, sockopt};
 
-use crate::layout::State;
+use crate::layout::{State, TOKENS};
 use crate::shared::{SocketMemory, memory_file};
 use crate::transport::{Id, KeepAlive, Setting};
 
@@ -162,9 +162,6 @@ pub struct Flow {
 /// The least that Linux grants; two waiting bytes of one message each make the end unwritable.
 const TOKEN_BUFFER: usize = 1;
 
-/// Tokens that may wait in a descriptor; its buffer has room for many more.
-const TOKENS: u32 = 16;
-
 /// What an application gets.
 #[derive(Debug)]
 pub struct Given {
@@ -261,18 +258,19 @@ impl Flow {
             let wanted = service.issued.load(Ordering::SeqCst).wrapping_add(application.rearms.load(Ordering::SeqCst));
             wanted.wrapping_sub(application.taken.load(Ordering::SeqCst))
         };
-        let waiting = outstanding();
-        let edge = waiting < TOKENS && application.partial.load(Ordering::Relaxed) != 0;
-        let issue = waiting == 0 || edge;
-        if issue {
-            application.partial.store(0, Ordering::Relaxed);
-            service.issued.fetch_add(1, Ordering::SeqCst);
-        }
+        // A program that left bytes waits for the next edge, and may only have been told how many there were.
+        let issue = || {
+            let waiting = outstanding();
+            let wanted = waiting == 0 || (waiting < TOKENS && application.partial.load(Ordering::SeqCst) != 0);
+            if wanted {
+                application.partial.store(0, Ordering::Relaxed);
+                service.issued.fetch_add(1, Ordering::SeqCst);
+            }
+            wanted
+        };
+        let before = issue();
         service.rx_head.store(self.rx_head, Ordering::SeqCst);
-        if issue {
-            self.send_token();
-        } else if outstanding() == 0 {
-            service.issued.fetch_add(1, Ordering::SeqCst);
+        if before || issue() {
             self.send_token();
         }
     }

@@ -55,6 +55,8 @@ struct Group {
 
 /// Events of one call of epoll.
 const EVENTS: usize = 256;
+/// So many entries and events in one turn are a load under which more come at any time.
+const MANY: usize = 4;
 /// Turns of a busy service between two looks at what the kernel reports: requests, and descriptors that closed.
 const REPORTS_EVERY: u32 = 4;
 /// Bytes that one socket moves before others have their turn.
@@ -181,11 +183,13 @@ impl Service {
             }
             self.now = now();
             self.route.set_time(self.now);
-            busy = self.take_entries();
+            let taken = self.take_entries();
             for event in reported.drain(..) {
                 self.handle(event);
             }
-            busy |= self.route.poll(self.now, &mut events);
+            let moved = self.route.poll(self.now, &mut events);
+            // After little work the service sleeps at once: what comes meanwhile ends the sleep.
+            busy = taken + events.len() >= MANY || (moved && self.route.expects_more());
             for event in events.drain(..) {
                 self.follow(event);
             }
@@ -200,6 +204,7 @@ impl Service {
     fn wait(&mut self, busy: bool, reported: &mut Vec<epoll::Event>) -> Result<(), ServiceError> {
         let asleep = &self.status.page().asleep;
         let mut timeout = Some(Timespec { tv_sec: 0, tv_nsec: 0 });
+        let mut slept = false;
         if !busy {
             asleep.store(1, Ordering::Relaxed);
             // The flag must be seen by whoever adds an entry that is not seen here.
@@ -208,11 +213,16 @@ impl Service {
                 |(_, application): (usize, &Application)| application.context.as_ref().is_some_and(|c| c.ready());
             if !self.applications.iter().any(ready) && self.route.arm() {
                 timeout = self.sleep_limit();
+                slept = true;
             }
         }
         let result = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(reported), timeout.as_ref());
         if !busy {
             asleep.store(0, Ordering::Relaxed);
+        }
+        let wire = reported.iter().any(|event| Source::of(event.data.u64()) == Source::Wire);
+        if slept && !wire && self.port_watched.is_some() {
+            self.route.expect_none();
         }
         match result {
             Ok(_) | Err(Errno::INTR) => Ok(()),
@@ -255,11 +265,8 @@ impl Service {
             Source::Door => self.admit(),
             Source::Stop => {}
             Source::Control(index) => self.serve(index),
-            Source::Bell(index) => {
-                if let Some(context) = self.applications.get(index).and_then(|a| a.context.as_ref()) {
-                    let _ = rustix::io::read(&context.bell, &mut [0u8; 8]);
-                }
-            }
+            // Entries are taken in every turn; each ring is a new edge.
+            Source::Bell(_) => {}
             Source::Flow(name) => self.end_reported(name, event.flags),
             // The transport reads its ports in its poll, which follows.
             Source::Wire => {}

@@ -188,7 +188,7 @@ impl Service {
             return Err(Errno::ALREADY);
         }
         let context = application.register()?;
-        watch(&self.epoll, &context.bell, Source::Bell(index), EventFlags::IN)?;
+        watch(&self.epoll, &context.bell, Source::Bell(index), EventFlags::IN | EventFlags::ET)?;
         let copies = [&context.file, &context.bell, &context.wake, &self.status_file];
         let descriptors = copies.into_iter().map(|file| file.try_clone()).collect::<Result<Vec<_>, _>>();
         Ok(Answer { value: 0, descriptors: descriptors.map_err(|_| Errno::MFILE)? })

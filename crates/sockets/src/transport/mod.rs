@@ -200,6 +200,12 @@ pub trait Transport {
     fn flush(&mut self) {}
     /// When `poll` is due at the latest without other events.
     fn deadline(&self) -> Option<Time>;
+    /// Whether more frames are likely to wait after a poll that found some.
+    fn expects_more(&self) -> bool {
+        false
+    }
+    /// Says that no frame waits: the next poll need not look.
+    fn expect_none(&mut self) {}
     /// Says that its user is about to sleep until [`waker`](Self::waker) is readable; false if something is there.
     fn arm(&mut self) -> bool {
         true

@@ -1,6 +1,7 @@
 //! The project's TCP stack behind a port.
 
 mod frames;
+mod listeners;
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +11,7 @@ use nicforge_platform::live::ports::Port;
 use nicforge_tcp::Config;
 use nicforge_tcp::config::KeepAlive;
 use nicforge_tcp::conn::{Connection, State, Tuning};
-use nicforge_tcp::stack::{ConnectionId, Event as StackEvent, HostConfig, ListenerId, Stack};
+use nicforge_tcp::stack::{ConnectionId, Event as StackEvent, HostConfig, Stack};
 use nicforge_units::Time;
 use rustix::io::Errno;
 
@@ -24,6 +25,10 @@ use super::{Accepted, Event, Host, Id, Info, Setting, Transport};
 use crate::tls::CryptoInfo;
 use crate::watch::Watch;
 
+use listeners::{Place, Shared};
+
+/// So many frames at once are a load under which more come at any time.
+const MANY: usize = 4;
 /// Longest frame of a port: 64 KiB and a link header.
 const FRAME_BYTES: usize = 65_600;
 /// How often the port's link is looked at.
@@ -36,21 +41,6 @@ struct Known {
     open: bool,
     /// Its end was reported.
     ended: bool,
-}
-
-/// One listener of the stack with the addresses that share it: families of one port.
-#[derive(Debug)]
-struct Shared {
-    listener: ListenerId,
-    places: Vec<Place>,
-}
-
-#[derive(Debug)]
-struct Place {
-    id: Id,
-    at: SocketAddr,
-    backlog: usize,
-    pending: VecDeque<Id>,
 }
 
 /// A stack and its port.
@@ -71,6 +61,9 @@ pub struct Network {
     watch: Watch,
     secure: Secure,
     loss: Loss,
+    /// Frames that the last poll took.
+    took: usize,
+    expects_none: bool,
     /// Errors of the port; its link is down, or a frame did not fit.
     pub port_errors: u64,
 }
@@ -95,6 +88,8 @@ impl Network {
             watch: Watch::default(),
             secure: Secure::default(),
             loss: Loss::new(0.0, 0),
+            took: 0,
+            expects_none: false,
             port_errors: 0,
         }
     }
@@ -157,32 +152,6 @@ impl Network {
             (true, None) => Event::Closed(id),
             (false, _) => event(id),
         });
-    }
-
-    /// Takes connections from a listener of the stack to the addresses that share it, up to their backlogs.
-    fn take_accepted(&mut self, listener: ListenerId) {
-        let Some(index) = self.listeners.iter().position(|shared| shared.listener == listener) else { return };
-        while self.listeners[index].places.iter().any(|place| place.pending.len() < place.backlog) {
-            let Some(at) = self.stack.accept(listener) else { return };
-            let id = self.learn(at, true);
-            let local = self.stack.tuple(at).map(|tuple| tuple.local);
-            let fits = |place: &&mut Place| local.is_some_and(|local| local.is_ipv4() == place.at.is_ipv4());
-            match self.listeners[index].places.iter_mut().find(fits) {
-                Some(place) => {
-                    place.pending.push_back(id);
-                    self.events.push(Event::Incoming(place.id));
-                }
-                // Nobody listens to this family.
-                None => self.abort(id),
-            }
-        }
-    }
-
-    fn place(&mut self, id: Id) -> Option<(ListenerId, &mut Place)> {
-        self.listeners.iter_mut().find_map(|shared| {
-            let listener = shared.listener;
-            shared.places.iter_mut().find(|place| place.id == id).map(|place| (listener, place))
-        })
     }
 }
 
@@ -369,6 +338,14 @@ impl Transport for Network {
         self.turn_secure();
         self.send_frames();
         self.take_events();
+    }
+
+    fn expects_more(&self) -> bool {
+        self.took >= MANY
+    }
+
+    fn expect_none(&mut self) {
+        self.expects_none = true;
     }
 
     fn arm(&mut self) -> bool {

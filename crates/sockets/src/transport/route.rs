@@ -171,6 +171,16 @@ impl Transport for Route {
         }
     }
 
+    fn expects_more(&self) -> bool {
+        self.network.as_ref().is_some_and(|network| network.expects_more())
+    }
+
+    fn expect_none(&mut self) {
+        if let Some(network) = &mut self.network {
+            network.expect_none();
+        }
+    }
+
     fn arm(&mut self) -> bool {
         self.network.as_mut().is_none_or(|network| network.arm())
     }

@@ -255,7 +255,7 @@ impl<B: Buffers> Stack<B> {
             match deadline.owner {
                 Owner::Connection(index) => self.connection_timer(index, deadline.at, now),
                 Owner::Request(order) => self.request_timer(order, now),
-                Owner::Neighbours => self.neighbour_timer(now),
+                Owner::Neighbours => self.neighbour_timer(deadline.at, now),
             }
         }
     }

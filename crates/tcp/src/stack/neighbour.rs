@@ -32,6 +32,8 @@ struct Neighbour {
 #[derive(Debug, Default)]
 pub(super) struct Neighbours {
     table: BTreeMap<IpAddr, Neighbour>,
+    /// Earliest deadline of the cache in the stack's heap; later ones in the heap are stale.
+    armed: Option<Time>,
 }
 
 impl<B: Buffers> Stack<B> {
@@ -53,7 +55,7 @@ impl<B: Buffers> Stack<B> {
         }
         let neighbour = Neighbour { mac: None, asked: 1, next_at: now + ASK_AGAIN, used: true };
         self.neighbours.table.insert(hop, neighbour);
-        self.deadlines.push(Deadline { at: now + ASK_AGAIN, owner: Owner::Neighbours });
+        self.arm_neighbours(now + ASK_AGAIN);
         self.ask(hop);
         None
     }
@@ -72,7 +74,19 @@ impl<B: Buffers> Stack<B> {
         }
     }
 
-    pub(super) fn neighbour_timer(&mut self, now: Time) {
+    /// Sets the cache's timer unless it fires before `at` anyway.
+    fn arm_neighbours(&mut self, at: Time) {
+        if self.neighbours.armed.is_none_or(|armed| at < armed) {
+            self.neighbours.armed = Some(at);
+            self.deadlines.push(Deadline { at, owner: Owner::Neighbours });
+        }
+    }
+
+    pub(super) fn neighbour_timer(&mut self, at: Time, now: Time) {
+        if self.neighbours.armed != Some(at) {
+            return;
+        }
+        self.neighbours.armed = None;
         let mut again = Vec::new();
         let mut lost = Vec::new();
         let mut next: Option<Time> = None;
@@ -95,7 +109,7 @@ impl<B: Buffers> Stack<B> {
             self.fail_waiting(ip);
         }
         if let Some(at) = next {
-            self.deadlines.push(Deadline { at, owner: Owner::Neighbours });
+            self.arm_neighbours(at);
         }
     }
 
@@ -115,13 +129,17 @@ impl<B: Buffers> Stack<B> {
         if mac.0[0] & 1 != 0 || self.host.owns(ip) {
             return;
         }
-        let known = self.neighbours.table.contains_key(&ip);
-        if !known && (!to_us || self.neighbours.table.len() >= ENTRIES_MOST) {
+        let known = self.neighbours.table.get(&ip).copied();
+        if known.is_none() && (!to_us || self.neighbours.table.len() >= ENTRIES_MOST) {
             return;
         }
         let neighbour = Neighbour { mac: Some(mac), asked: 0, next_at: now + FRESH, used: true };
         self.neighbours.table.insert(ip, neighbour);
-        self.deadlines.push(Deadline { at: now + FRESH, owner: Owner::Neighbours });
+        self.arm_neighbours(now + FRESH);
+        if known.is_some_and(|known| known.mac.is_some()) {
+            // No connection waits for it; a new address is read when a frame leaves.
+            return;
+        }
         for index in 0..self.connections.len() as u32 {
             if self.entry_at(index).is_some_and(|entry| entry.next_hop == Some(ip) && !entry.queued) {
                 self.after(index);
@@ -196,4 +214,39 @@ fn arp(
     view.set_sender(sender.0, sender.1);
     view.set_target(target.0, target.1);
     Some(frame)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::Config;
+    use crate::ring::HeapBuffers;
+    use crate::stack::{Address, HostConfig};
+
+    #[test]
+    fn questions_of_neighbours_leave_one_timer() {
+        let ours = Ipv4Addr::new(10, 0, 0, 1);
+        let host = HostConfig::ethernet(MacAddress([2, 0, 0, 0, 0, 1]), vec![Address::new(ours, 24)]);
+        let mut stack = Stack::new(host, Config::default(), HeapBuffers, [1; 16]);
+        let mut buffer = [0; 2048];
+        let mut now = Time::ZERO;
+        for n in 0..3000u32 {
+            let sender = (MacAddress([2, 0, 0, 0, 1, n as u8]), Ipv4Addr::new(10, 0, 0, 2 + (n % 100) as u8));
+            let question = arp(ArpOperation::Request, sender, (MacAddress([0; 6]), ours), MacAddress::BROADCAST);
+            now += Time::from_ms(50);
+            stack.receive(&question.unwrap(), now);
+            stack.on_timer(now);
+            while stack.transmit(now, &mut buffer).is_some() {}
+            assert!(stack.deadlines.len() <= 2, "{} timers after {n} questions", stack.deadlines.len());
+        }
+        // Without any more the cache empties, and so does the heap.
+        while let Some(at) = stack.poll_at() {
+            stack.on_timer(at);
+            while stack.transmit(at, &mut buffer).is_some() {}
+            assert!(at < now + FRESH + FRESH + FRESH, "the cache never empties");
+        }
+        assert!(stack.neighbours.table.is_empty());
+    }
 }

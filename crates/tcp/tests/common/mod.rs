@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use nicforge_tcp::Config;
 use nicforge_tcp::ring::HeapBuffers;
-use nicforge_tcp::stack::{Address, ConnectionId, HostConfig, Stack};
+use nicforge_tcp::stack::{Address, ConnectionId, HostConfig, ListenerId, Stack};
 use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
 use rand_core::{RngCore, SeedableRng};
@@ -39,6 +39,9 @@ pub struct World {
     pub lost: u64,
     /// Segments that the fast paths took.
     pub predicted: u64,
+    /// Frames to hosts that are neither.
+    pub strays: Vec<Vec<u8>>,
+    listener: Option<ListenerId>,
     steps: u64,
     rng: Pcg64,
     wire: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
@@ -72,6 +75,8 @@ impl World {
             frames: 0,
             lost: 0,
             predicted: 0,
+            strays: Vec::new(),
+            listener: None,
             steps: 0,
             rng: Pcg64::seed_from_u64(seed),
             wire: BTreeMap::new(),
@@ -85,6 +90,10 @@ impl World {
 
     fn put(&mut self, from: usize, mut frame: Vec<u8>) {
         self.frames += 1;
+        if frame[0] & 1 == 0 && frame[..6] != host(1 - from as u8).mac.0 {
+            self.strays.push(frame);
+            return;
+        }
         if self.chance(self.faults.loss) {
             self.lost += 1;
             return;
@@ -160,6 +169,7 @@ impl World {
     pub fn open(&mut self, v6_too: bool) -> (ConnectionId, ConnectionId) {
         let tuning = nicforge_tcp::conn::Tuning::new(self.stacks[1].config());
         let listener = self.stacks[1].listen(None, 80, 16, tuning, false).unwrap();
+        self.listener = Some(listener);
         let tuning = nicforge_tcp::conn::Tuning::new(self.stacks[0].config());
         let to = if v6_too { v6(1).into() } else { V4[1].into() };
         for _ in 0..10 {
@@ -231,6 +241,18 @@ impl End {
 
 /// Sends `bytes` both ways over `world`; panics on a wrong byte, an error or no end in `limit`.
 pub fn exchange(world: &mut World, bytes: [u64; 2], chunk: usize, limit: Time, v6_too: bool) {
+    exchange_under(world, bytes, chunk, limit, v6_too, |_, _| {});
+}
+
+/// The same while something else happens in each turn, which learns the server's end.
+pub fn exchange_under(
+    world: &mut World,
+    bytes: [u64; 2],
+    chunk: usize,
+    limit: Time,
+    v6_too: bool,
+    mut meanwhile: impl FnMut(&mut World, ConnectionId),
+) {
     let (client, server) = world.open(v6_too);
     let mut ends = [End::new(0, client, bytes[0], bytes[1]), End::new(1, server, bytes[1], bytes[0])];
     let until = world.now + limit;
@@ -238,6 +260,7 @@ pub fn exchange(world: &mut World, bytes: [u64; 2], chunk: usize, limit: Time, v
         for end in &mut ends {
             end.pump(world, chunk);
         }
+        meanwhile(world, server);
         if ends.iter().all(|end| end.is_done(world)) {
             break;
         }
@@ -252,6 +275,10 @@ pub fn exchange(world: &mut World, bytes: [u64; 2], chunk: usize, limit: Time, v
         let counters = world.stacks[end.stack].connection(end.id).map(|connection| *connection.counters());
         world.predicted += counters.map_or(0, |counters| counters.predicted);
         world.stacks[end.stack].release(end.id, world.now);
+    }
+    // Whoever else connected is let go.
+    while let Some(other) = world.listener.and_then(|listener| world.stacks[1].accept(listener)) {
+        world.stacks[1].release(other, world.now);
     }
     world.run_for(Time::from_ms(400_000));
     assert_eq!(world.stacks.each_ref().map(|stack| stack.connection_count()), [0, 0], "connections stay");

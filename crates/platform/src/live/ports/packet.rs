@@ -233,13 +233,18 @@ impl Port for PacketPort {
         longest: usize,
         each: &mut dyn FnMut(&[u8], TxOffload),
     ) -> Result<usize, LiveError> {
-        let mut frames = 0;
+        let (mut frames, mut drained) = (0, false);
         while frames < budget {
             if self.next == self.waiting.len() {
+                // A batch that was not full has emptied the socket.
+                if drained {
+                    break;
+                }
                 self.fill()?;
                 if self.waiting.is_empty() {
                     break;
                 }
+                drained = self.waiting.len() < BATCH;
             }
             frames += self.hand_over(self.next, self.waiting[self.next], longest, each);
             self.next += 1;

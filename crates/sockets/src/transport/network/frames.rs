@@ -12,6 +12,10 @@ const BUDGET: usize = 64;
 
 impl Network {
     pub(super) fn receive_frames(&mut self) -> bool {
+        self.took = 0;
+        if std::mem::take(&mut self.expects_none) {
+            return false;
+        }
         let (stack, watch, secure, now) = (&mut self.stack, &mut self.watch, &mut self.secure, self.now);
         let mut receive = |stack: &mut Stack<PagedBuffers>, frame: &[u8]| {
             if secure.is_empty() { stack.receive(frame, now) } else { secure.come(frame, stack, now) }
@@ -30,7 +34,10 @@ impl Network {
             watch.came(frame, now, &before, &figures::traced(stack, tuple, now));
         };
         match self.port.receive(BUDGET, &mut each) {
-            Ok(frames) => frames > 0,
+            Ok(frames) => {
+                self.took = frames;
+                frames > 0
+            }
             Err(_) => {
                 self.port_errors += 1;
                 false
