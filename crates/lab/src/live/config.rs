@@ -19,6 +19,8 @@ use nicforge_platform::live::ports::{MemifRole, MemifTerms};
 use nicforge_wire::headers::MacAddress;
 use serde::{Deserialize, Serialize};
 
+pub use super::idle::Idle;
+
 use crate::scenario::{Assignment, find_file};
 use crate::settings::{Catalogue, Settings, of_live_run};
 
@@ -64,18 +66,6 @@ pub struct LiveConfig {
     pub tcp: Option<TcpConfig>,
     /// Ports by number.
     pub ports: Vec<PortConfig>,
-}
-
-/// What device and workers do when there is nothing to do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Idle {
-    /// Poll a few times more, then sleep until woken.
-    #[default]
-    Sleep,
-    /// Poll on: the shortest reaction, for a whole core each.
-    Spin,
-    /// Workers poll no empty ring twice: the device interrupts them by an eventfd.
-    Interrupt,
 }
 
 /// What happens to frames that come in while receive rings are full.

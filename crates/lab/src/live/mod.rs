@@ -24,6 +24,7 @@ mod attach;
 mod config;
 mod device;
 mod events;
+mod idle;
 mod layout;
 mod neighbour;
 mod outcome;
