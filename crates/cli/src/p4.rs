@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use nicforge_flexnic::p4::{Engine, Options, OwnedOutput, Pipeline, Program, compile, entries, stf, target, trace};
 use nicforge_units::Time;
-use nicforge_wire::capture::{CaptureReader, CaptureWriteError, write_file};
+use nicforge_wire::capture::{CaptureFormat, CaptureReader, CaptureWriteError, FileWriter, write_file};
 use serde_json::json;
 
 use crate::output::{print, tell};
@@ -69,9 +69,21 @@ struct RunProgram {
     /// Tell it as JSON, one packet a line
     #[arg(long)]
     json: bool,
+    /// Write packets that arrive, each with its trace as a comment, to a pcapng file
+    #[arg(long, value_name = "FILE.pcapng", value_parser = pcapng)]
+    trace_out: Option<PathBuf>,
     /// Run the reference interpreter instead of compiled code
     #[arg(long)]
     interpret: bool,
+}
+
+/// Only pcapng has room for comments.
+fn pcapng(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match CaptureFormat::of(&path) {
+        CaptureFormat::PcapNg => Ok(path),
+        CaptureFormat::Pcap => Err("only pcapng keeps comments: name a file that ends in .pcapng".to_owned()),
+    }
 }
 
 #[derive(Args)]
@@ -169,6 +181,7 @@ fn run(options: &RunProgram) -> Result<(), Failure> {
     }
     let mut reader = CaptureReader::open(&options.pcap).map_err(input)?;
     let mut leaving: Vec<(Time, OwnedOutput)> = Vec::new();
+    let mut traced: Vec<Traced> = Vec::new();
     let mut number = 0;
     let mut bytes = Vec::new();
     while let Some(record) = reader.next_record().map_err(input)? {
@@ -177,7 +190,8 @@ fn run(options: &RunProgram) -> Result<(), Failure> {
         bytes.clear();
         record.fill_up(&mut bytes);
         pipeline.set_time(time.as_us() as u64);
-        let outputs = packet(&mut pipeline, options, number, &bytes)?;
+        let (outputs, comment) = packet(&mut pipeline, options, number, &bytes)?;
+        traced.extend(comment.map(|comment| Traced { time, bytes: bytes.clone(), comment }));
         leaving.extend(outputs.into_iter().map(|output| (time, output)));
     }
     if let Some(path) = &options.pcap_out {
@@ -185,26 +199,41 @@ fn run(options: &RunProgram) -> Result<(), Failure> {
         write_file(path, |writer| leaving.iter().try_for_each(|(time, output)| writer.write(*time, &output.packet)))
             .map_err(write)?;
     }
+    if let Some(path) = &options.trace_out {
+        let write = |error: CaptureWriteError| failure(format!("cannot write {}: {error}", path.display()));
+        let each = |writer: &mut FileWriter| {
+            traced.iter().try_for_each(|one| writer.write_commented(one.time, &one.bytes, &one.comment))
+        };
+        write_file(path, each).map_err(write)?;
+    }
     summary(&pipeline)
 }
 
+/// A packet that arrived, and its trace.
+struct Traced {
+    time: Time,
+    bytes: Vec<u8>,
+    comment: String,
+}
+
+/// Takes a packet through the program; returns what leaves, and its trace where that goes into a file.
 fn packet(
     pipeline: &mut Pipeline,
     options: &RunProgram,
     number: u64,
     bytes: &[u8],
-) -> Result<Vec<OwnedOutput>, Failure> {
-    if !options.trace && !options.json {
-        return Ok(pipeline.process(bytes, options.port));
+) -> Result<(Vec<OwnedOutput>, Option<String>), Failure> {
+    if !options.trace && !options.json && options.trace_out.is_none() {
+        return Ok((pipeline.process(bytes, options.port), None));
     }
     let (outputs, events) = pipeline.trace(bytes, options.port);
     if options.json {
         let line = json!({ "packet": number, "port": options.port, "bytes": bytes.len(), "events": events });
         show(&format!("{line}\n"))?;
-    } else {
+    } else if options.trace {
         show(&format!("packet {number}: port {}, {} bytes\n{}", options.port, bytes.len(), trace::to_text(&events)))?;
     }
-    Ok(outputs)
+    Ok((outputs, options.trace_out.is_some().then(|| trace::to_text(&events))))
 }
 
 /// What happened, to standard error, so that traces stay alone.

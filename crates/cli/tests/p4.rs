@@ -37,6 +37,52 @@ fn a_stage_without_its_program_or_with_controllers_in_a_simulation_is_refused() 
     assert!(stderr(&output).contains("p4_program"), "{}", stderr(&output));
 }
 
+/// What happened to each packet, as text, as JSON and as comments of the packets.
+#[test]
+fn a_trace_is_text_json_and_comments() {
+    let folder = folder();
+    let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/captures/sample.pcap");
+    let run = |more: &[&str]| {
+        let arguments =
+            ["p4", "run", "examples/p4/router.p4", "--entries", "examples/p4/routes.toml", "--pcap", capture];
+        let output = nicforge(&folder, &[&arguments[..], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let text = run(&["--trace"]);
+    let steps =
+        ["state start", "extract hdr.ipv4", "table Router.routes: hdr.ipv4.dst = 0x", "-> hit", "emit hdr.ethernet"];
+    for step in steps {
+        assert!(text.contains(step), "{step}: {}", &text[..2000.min(text.len())]);
+    }
+    let lines = run(&["--json"]);
+    let packets: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(packets.len(), text.matches("packet ").count());
+    let table = |event: &serde_json::Value| event["event"] == "table" && event["table"] == "Router.routes";
+    assert!(packets[0]["events"].as_array().unwrap().iter().any(table), "{}", packets[0]);
+    assert_eq!(run(&["--trace-out", "trace.pcapng"]), "", "the trace is in the file alone");
+    let file = std::fs::File::open(folder.path().join("trace.pcapng")).unwrap();
+    let mut reader = pcap_file::pcapng::PcapNgReader::new(file).unwrap();
+    let mut comments = Vec::new();
+    while let Some(block) = reader.next_block() {
+        if let pcap_file::pcapng::Block::EnhancedPacket(packet) = block.unwrap() {
+            let comment = packet.options.iter().find_map(|option| match option {
+                pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption::Comment(text) => {
+                    Some(text.to_string())
+                }
+                _ => None,
+            });
+            comments.push(comment.unwrap());
+        }
+    }
+    assert_eq!(comments.len(), packets.len());
+    assert!(text.contains(&comments[0]), "{}", comments[0]);
+    let arguments = ["p4", "run", "examples/p4/router.p4", "--pcap", capture, "--trace-out", "trace.pcap"];
+    let refused = nicforge(&folder, &arguments);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("pcapng"), "{}", stderr(&refused));
+}
+
 #[test]
 fn controllers_get_the_p4info_of_a_program() {
     let folder = folder();

@@ -59,7 +59,9 @@ impl Clients {
         }
         let role = update.role.as_ref().map_or_else(String::new, |role| role.name.clone());
         if update.role.as_ref().is_some_and(|role| role.config.is_some()) {
-            return Err(Refusal::unimplemented("roles have no configuration here: each role may do everything"));
+            return Err(Refusal::unimplemented(
+                "roles have no configuration here: `application:N` may write entries of its tag, all others everything",
+            ));
         }
         let election = update.election_id.as_ref().map(number).filter(|id| *id != 0);
         let others = || self.all.iter().filter(|(id, client)| **id != stream && client.role == role);

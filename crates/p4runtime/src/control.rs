@@ -6,6 +6,7 @@ use tonic::Code;
 use crate::device::{Device, Known};
 use crate::digests::Digests;
 use crate::info::Info;
+use crate::protection::Tag;
 use crate::proto::p4::v1 as p4;
 use crate::refusal::Refusal;
 use p4::entity::Entity;
@@ -34,6 +35,7 @@ pub fn write(device: &mut Device, request: &p4::WriteRequest) -> Result<Vec<Resu
     let Some(atomicity) = Atomicity::try_from(request.atomicity).ok() else {
         return Err(Refusal::invalid(format!("there is no atomicity {}", request.atomicity)));
     };
+    let application = Tag::of_role(&request.role)?;
     let loaded = device.loaded()?.clone();
     let shared = device.shared.clone();
     let mut pipeline = shared.lock();
@@ -46,7 +48,7 @@ pub fn write(device: &mut Device, request: &p4::WriteRequest) -> Result<Vec<Resu
     };
     let (mut results, mut done) = (Vec::new(), Vec::new());
     for update in &request.updates {
-        match control.update(update) {
+        match control.update(update, application) {
             Ok(undo) => {
                 done.push(undo);
                 results.push(Ok(()));
@@ -67,13 +69,16 @@ pub fn write(device: &mut Device, request: &p4::WriteRequest) -> Result<Vec<Resu
 }
 
 impl Control<'_> {
-    fn update(&mut self, update: &p4::Update) -> Result<Undo, Refusal> {
+    fn update(&mut self, update: &p4::Update, application: Option<Tag>) -> Result<Undo, Refusal> {
         let kind = Type::try_from(update.r#type).unwrap_or(Type::Unspecified);
         if kind == Type::Unspecified {
             return Err(Refusal::invalid("an update is an INSERT, a MODIFY or a DELETE"));
         }
         let entity = update.entity.as_ref().and_then(|entity| entity.entity.as_ref());
         let entity = entity.ok_or_else(|| Refusal::invalid("the update has no entity"))?;
+        if let Some(tag) = application {
+            tag.check(self, entity)?;
+        }
         match entity {
             Entity::TableEntry(entry) => self.table_entry(kind, entry),
             Entity::ActionProfileMember(member) => self.member(kind, member),

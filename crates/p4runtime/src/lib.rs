@@ -21,6 +21,7 @@ mod info;
 mod objects;
 mod packets;
 mod profiles;
+mod protection;
 mod read;
 mod refusal;
 mod server;

@@ -16,6 +16,7 @@ use crate::control;
 use crate::device::{Device, Known, Loaded, cycles_on, verify};
 use crate::digests::Digests;
 use crate::packets::{packet_in, packet_out};
+use crate::protection::Tag;
 use crate::proto::p4::v1 as p4;
 use crate::proto::p4::v1::p4_runtime_server::P4Runtime;
 use crate::read;
@@ -249,6 +250,9 @@ impl State {
     fn set_config(&self, request: &p4::SetForwardingPipelineConfigRequest) -> Result<(), Refusal> {
         self.check_device(request.device_id)?;
         lock(&self.clients).check_primary(&request.role, request.election_id.as_ref())?;
+        if Tag::of_role(&request.role)?.is_some() {
+            return Err(Refusal::new(Code::PermissionDenied, "programs are the operating system's"));
+        }
         let action = Action::try_from(request.action).unwrap_or(Action::Unspecified);
         let verified = || {
             let config = request.config.as_ref().ok_or_else(|| Refusal::invalid("the request has no configuration"))?;

@@ -56,27 +56,20 @@ impl P4Stage {
         let to_controller = self.shared.process(frame.bytes(), port, from_host, microseconds, &mut keep);
         // Cycles over MHz are microseconds.
         nic.delay(Time::from_ps(self.shared.cycles().saturating_mul(1_000_000) / self.setup.clock_mhz.max(1)));
-        let host_port = self.setup.host_port;
-        let goes_on = |output: &OwnedOutput| {
-            let to_host = output.port.is_none_or(|port| port == host_port);
-            if from_host { output.port == Some(u32::from(self.port.0)) } else { to_host }
-        };
         let mut outputs = std::mem::take(&mut self.outputs);
-        let first = outputs.iter().position(goes_on).or((outputs.len() == 1).then_some(0));
+        let first = outputs.iter().position(|output| {
+            let to = self.wire(output);
+            if from_host { to == Some(u32::from(self.port.0)) } else { to.is_none() }
+        });
         let kept = first.map(|first| outputs.remove(first));
+        let gone = to_controller || !outputs.is_empty();
         for output in outputs.drain(..) {
             self.send(nic, frame.arrival, output);
         }
         self.outputs = outputs;
         let Some(output) = kept else {
-            return if to_controller { Verdict::Consume } else { Verdict::Drop(DROPPED) };
+            return if gone { Verdict::Consume } else { Verdict::Drop(DROPPED) };
         };
-        let to = output.port.filter(|port| *port != host_port);
-        let on = if from_host { to == Some(u32::from(self.port.0)) } else { to.is_none() };
-        if !on && to.is_none() {
-            self.send(nic, frame.arrival, output);
-            return Verdict::Consume;
-        }
         if output.packet != frame.bytes() && frame.edit(|bytes| *bytes = output.packet).is_err() {
             return Verdict::Drop(UNREADABLE);
         }
@@ -87,16 +80,18 @@ impl P4Stage {
         if let Some(queue) = output.queue {
             frame.steer(queue);
         }
-        match to {
-            Some(port) if !on => Verdict::Send(port_id(port)),
-            _ => Verdict::Pass,
-        }
+        Verdict::Pass
     }
 
-    /// A frame beside the one that goes on.
+    /// The wire that an output leaves by; none for the host.
+    fn wire(&self, output: &OwnedOutput) -> Option<u32> {
+        output.port.filter(|port| *port != self.setup.host_port)
+    }
+
+    /// A frame that does not go on along the path.
     fn send<D: Dma>(&self, nic: &mut Services<'_, D>, stamp: Time, output: OwnedOutput) {
         let ready = nic.ready();
-        match output.port.filter(|port| *port != self.setup.host_port) {
+        match self.wire(&output) {
             None => nic.injector.deliver(output.packet, stamp, ready),
             Some(port) => nic.injector.send_by(port_id(port), output.packet, stamp, ready),
         }

@@ -26,12 +26,14 @@ pub struct Slot {
 
 impl Slot {
     /// Words that the value takes.
+    #[inline]
     pub fn words(self) -> usize {
         words(self.width)
     }
 }
 
 /// Words that a value of `width` bits takes.
+#[inline]
 pub fn words(width: u32) -> usize {
     (width as usize).div_ceil(64).max(1)
 }

@@ -20,7 +20,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module};
 
-use super::ir::Ir;
+use super::ir::{Function, Ir, Terminator};
 use super::machine::{Machine, Registers};
 
 /// Why no code could be made.
@@ -42,7 +42,8 @@ type Entry = unsafe extern "C" fn(*mut Registers, *mut Machine);
 
 /// Code of a program.
 pub(crate) struct Code {
-    entries: Vec<Entry>,
+    /// None of a function that does nothing.
+    entries: Vec<Option<Entry>>,
     module: ManuallyDrop<JITModule>,
     /// The code holds addresses of operations.
     _ir: Arc<Ir>,
@@ -55,12 +56,14 @@ unsafe impl Sync for Code {}
 
 impl Code {
     /// Runs one of the program's functions.
+    #[inline]
     pub fn run(&self, number: usize, machine: &mut Machine) {
+        let Some(entry) = self.entries[number] else { return };
         machine.enter();
         let machine: *mut Machine = machine;
         // SAFETY: `enter` has set the registers to the machine's own buffers; the code was made for this IR, stays
         // inside of them, and takes the machine apart only through these two pointers while the call lasts.
-        unsafe { (self.entries[number])(&raw mut (*machine).registers, machine) }
+        unsafe { entry(&raw mut (*machine).registers, machine) }
     }
 }
 
@@ -108,12 +111,18 @@ pub(crate) fn compile(ir: &Arc<Ir>) -> Result<Arc<Code>, JitError> {
         ids.push(id);
     }
     module.finalize_definitions().map_err(backend)?;
-    let entries = ids.iter().map(|id| {
+    let entries = ids.iter().zip(&ir.functions).map(|(id, function)| {
         let address = module.get_finalized_function(*id);
         // SAFETY: the function was defined above with this signature and the platform's calling convention.
-        unsafe { std::mem::transmute::<*const u8, Entry>(address) }
+        let entry = unsafe { std::mem::transmute::<*const u8, Entry>(address) };
+        (!does_nothing(function)).then_some(entry)
     });
     Ok(Arc::new(Code { entries: entries.collect(), module: ManuallyDrop::new(module), _ir: ir.clone() }))
+}
+
+/// Controls with an empty body are frequent.
+fn does_nothing(function: &Function) -> bool {
+    matches!(&function.blocks[..], [block] if block.ops.is_empty() && block.end == Terminator::End)
 }
 
 fn declare_helpers(module: &mut JITModule) -> Result<Helpers, JitError> {

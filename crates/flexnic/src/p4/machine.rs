@@ -159,12 +159,14 @@ impl Machine {
     }
 
     /// A packet begins: all storage is zero.
+    #[inline]
     pub fn start(&mut self, packet: &[u8]) {
         self.frame.fill(0);
         self.set_packet(packet);
         self.exhausted = false;
     }
 
+    #[inline]
     pub fn set_packet(&mut self, packet: &[u8]) {
         self.packet.clear();
         self.packet.extend_from_slice(packet);
@@ -177,6 +179,7 @@ impl Machine {
     }
 
     /// Brings the registers up to date before a function runs.
+    #[inline]
     pub fn enter(&mut self) {
         self.registers.frame = self.frame.as_mut_ptr() as usize;
         self.registers.packet = self.packet.as_ptr() as usize;
@@ -205,11 +208,14 @@ impl Machine {
     }
 
     /// Writes a value of at most 64 bits, cut to the slot's width.
+    #[inline]
     pub fn set_small(&mut self, slot: Slot, value: u64) {
         let mask = if slot.width >= 64 { u64::MAX } else { (1 << slot.width) - 1 };
         let at = slot.word as usize;
-        self.frame[at..at + slot.words()].fill(0);
         self.frame[at] = value & mask;
+        if slot.width > 64 {
+            self.frame[at + 1..at + slot.words()].fill(0);
+        }
     }
 
     pub fn set_limbs(&mut self, slot: Slot, value: &[u64]) {
@@ -235,6 +241,7 @@ impl Machine {
     }
 
     /// The deparser's headers and the part of the packet that the parser has not read.
+    #[inline]
     pub fn deparse_into(&self, result: &mut Vec<u8>) {
         let written = self.registers.output_bits as usize;
         let cursor = self.registers.cursor as usize;
@@ -250,6 +257,7 @@ impl Machine {
     }
 
     /// The error of the parser: word 0 of the frame.
+    #[inline]
     pub fn parser_error(&self) -> u64 {
         self.frame[0]
     }

@@ -111,6 +111,7 @@ pub(crate) struct Core {
 
 impl Core {
     /// Runs one of the program's functions.
+    #[inline]
     pub fn run(&mut self, number: usize) {
         if self.machine.trace.is_some() {
             let name = self.ir.functions[number].name.clone();
@@ -131,6 +132,7 @@ impl Core {
         }
     }
 
+    #[inline]
     pub fn reset_effects(&mut self) {
         let effects = &mut self.machine.effects;
         let quiet = effects.digests.is_empty() && effects.log.is_empty() && effects.mirrors.is_empty();
@@ -152,6 +154,7 @@ impl Core {
     }
 
     /// The parser's error, counted.
+    #[inline]
     pub fn parser_error(&mut self) -> u64 {
         let error = self.machine.parser_error();
         if error != 0 {
@@ -166,6 +169,7 @@ impl Core {
     }
 
     /// Moves digests and log messages to where the control plane finds them.
+    #[inline]
     pub fn take_messages(&mut self) {
         let effects = &mut self.machine.effects;
         if !effects.digests.is_empty() {
@@ -181,6 +185,7 @@ impl Core {
     }
 
     /// The packet ends here because of a loop or an assertion; counted.
+    #[inline]
     pub fn stopped(&mut self) -> bool {
         let why = match (self.machine.exhausted, self.machine.effects.failed_assertion) {
             (false, false) => return false,
@@ -201,10 +206,12 @@ impl Core {
     }
 
     /// Puts the deparsed packet into `result`.
+    #[inline]
     pub fn deparse(&mut self) {
         self.machine.deparse_into(&mut self.result);
     }
 
+    #[inline]
     pub fn send(&mut self, port: u64, sink: &mut dyn FnMut(Output<'_>)) {
         self.counters.sent += 1;
         if self.machine.trace.is_some() {

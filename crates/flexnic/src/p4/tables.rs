@@ -1,41 +1,19 @@
 //! Tables at run time: entries, look-ups, and changes that apply all or not at all.
 
+mod hasher;
+mod prefix;
 mod space;
 mod trie;
 mod update;
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 
 use super::hir::MatchKind;
-use super::ir::{ActionCall, EntrySpec, Match, TableInfo, words};
+use super::ir::{ActionCall, EntrySpec, KeyInfo, Match, TableInfo, words};
 use super::lower_prefix_mask as prefix_mask;
+pub(crate) use hasher::{WordHasher, WordMap};
 pub use update::{Target, Update, UpdateError};
-
-/// A hasher for words; its order never reaches a result.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct WordHasher(u64);
-
-impl Hasher for WordHasher {
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 29)
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(26) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
-    }
-}
-
-pub(crate) type WordMap<V> = HashMap<Box<[u64]>, V, BuildHasherDefault<WordHasher>>;
 
 /// What an entry does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,8 +54,12 @@ enum Index {
     /// No keys.
     None,
     Exact(WordMap<usize>),
+    /// Exact keys of one word.
+    Word(HashMap<u64, usize, BuildHasherDefault<WordHasher>>),
     /// One lpm key of at most 64 bits.
     Trie(trie::Trie),
+    /// One lpm key of at most 64 bits beside exact ones.
+    Prefix(prefix::PrefixMap),
     /// Everything else.
     Space(space::TupleSpace),
 }
@@ -147,9 +129,13 @@ impl Table {
         let keys: Vec<_> = self.matched.iter().map(|at| &self.info.keys[*at]).collect();
         self.index = match &keys[..] {
             [] => Index::None,
+            [key] if key.kind == MatchKind::Exact && key.width <= 64 => Index::Word(HashMap::default()),
             keys if keys.iter().all(|key| key.kind == MatchKind::Exact) => Index::Exact(WordMap::default()),
             [key] if key.kind == MatchKind::Lpm && key.width <= 64 => Index::Trie(trie::Trie::new(key.width)),
-            _ => Index::Space(space::TupleSpace::default()),
+            keys => match one_prefix(keys) {
+                Some((word, width)) => Index::Prefix(prefix::PrefixMap::new(word, width)),
+                None => Index::Space(space::TupleSpace::default()),
+            },
         };
         for spec in self.info.entries.clone() {
             let EntrySpec { keys, priority, call, is_const } = spec;
@@ -185,6 +171,7 @@ impl Table {
     }
 
     /// An entry by its number.
+    #[inline]
     pub fn entry(&self, number: usize) -> Option<&Entry> {
         self.entries.get(number)?.as_ref()
     }
@@ -200,6 +187,7 @@ impl Table {
     }
 
     /// Looks up the words of all keys in order; counts the result.
+    #[inline]
     pub fn lookup(&mut self, keys: &[u64], bytes: u64) -> Found {
         let entry = self.find(keys);
         match entry {
@@ -216,6 +204,7 @@ impl Table {
     }
 
     /// Looks up without counting.
+    #[inline]
     pub fn find(&mut self, keys: &[u64]) -> Option<usize> {
         if self.selectors.is_empty() {
             return self.find_matched(keys);
@@ -234,16 +223,20 @@ impl Table {
         found
     }
 
+    #[inline]
     fn find_matched(&self, keys: &[u64]) -> Option<usize> {
         match &self.index {
             Index::None => None,
             Index::Exact(map) => map.get(keys).copied(),
+            Index::Word(map) => map.get(&keys[0]).copied(),
             Index::Trie(trie) => trie.find(keys[0]),
+            Index::Prefix(map) => map.find(keys),
             Index::Space(space) => space.find(keys),
         }
     }
 
     /// The action of an entry for these keys.
+    #[inline]
     pub(crate) fn call(&self, entry: Option<usize>, keys: &[u64]) -> &ActionCall {
         match entry.and_then(|number| self.entry(number)).map(|entry| &entry.action) {
             None => &self.default,
@@ -342,6 +335,13 @@ impl Table {
             Index::Exact(map) => {
                 map.insert(pattern.value.into(), number);
             }
+            Index::Word(map) => {
+                map.insert(pattern.value[0], number);
+            }
+            Index::Prefix(map) => {
+                let (value, length) = (&pattern.value, map.length(&pattern.mask));
+                map.insert(value, length, number);
+            }
             Index::Trie(trie) => {
                 let length = pattern.mask[0].count_ones();
                 trie.insert(pattern.value[0], length, number);
@@ -365,6 +365,13 @@ impl Table {
             Index::Exact(map) => {
                 map.remove(&pattern.value[..]);
             }
+            Index::Word(map) => {
+                map.remove(&pattern.value[0]);
+            }
+            Index::Prefix(map) => {
+                let length = map.length(&pattern.mask);
+                map.remove(&pattern.value, length);
+            }
             Index::Trie(trie) => trie.remove(pattern.value[0], pattern.mask[0].count_ones()),
             Index::Space(space) => space.remove(&pattern, number),
         }
@@ -372,6 +379,14 @@ impl Table {
         self.free.push(number);
         Some(entry)
     }
+}
+
+/// Word and width of the lpm key, where all others are exact.
+fn one_prefix(keys: &[&KeyInfo]) -> Option<(usize, u32)> {
+    let (at, key) = keys.iter().enumerate().find(|(_, key)| key.kind == MatchKind::Lpm)?;
+    let others = keys.iter().enumerate().all(|(other, key)| other == at || key.kind == MatchKind::Exact);
+    let word = keys[..at].iter().map(|key| words(key.width)).sum();
+    (others && key.width <= 64).then_some((word, key.width))
 }
 
 #[cfg(test)]

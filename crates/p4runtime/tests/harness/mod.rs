@@ -1,4 +1,5 @@
 //! A server with a program, and clients of it.
+#![allow(dead_code)] // Each test binary uses a part of this.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -33,9 +34,12 @@ pub fn source() -> String {
 }
 
 pub fn bench() -> Bench {
-    let source = source();
-    let program =
-        Program::compile_text("everything.p4", &source, &Default::default()).unwrap_or_else(|e| panic!("{e}"));
+    bench_of(&source())
+}
+
+/// A server with this program.
+pub fn bench_of(source: &str) -> Bench {
+    let program = Program::compile_text("everything.p4", source, &Default::default()).unwrap_or_else(|e| panic!("{e}"));
     let shared = Shared::new(program.pipeline(Engine::Compiled, 1).unwrap(), Some(CPU));
     let sent: Arc<Mutex<Vec<_>>> = Arc::default();
     let (inject_to, out) = (shared.clone(), sent.clone());
@@ -62,6 +66,7 @@ pub struct Client {
     pub to: mpsc::Sender<p4::StreamMessageRequest>,
     pub from: Streaming<p4::StreamMessageResponse>,
     pub election: u64,
+    pub role: String,
 }
 
 impl Bench {
@@ -71,14 +76,19 @@ impl Bench {
     }
 
     pub async fn client(&self, election: u64) -> Client {
+        self.client_of(election, "").await
+    }
+
+    /// A client of a role.
+    pub async fn client_of(&self, election: u64, role: &str) -> Client {
         let mut rpc = P4RuntimeClient::new(self.channel().await);
         let (to, requests) = mpsc::channel(64);
         let from = tokio::time::timeout(CALL, async {
-            to.send(arbitration(1, election)).await.unwrap();
+            to.send(arbitration_of(1, election, role)).await.unwrap();
             rpc.stream_channel(ReceiverStream::new(requests)).await.unwrap().into_inner()
         });
         let from = from.await.expect("the stream opens");
-        Client { rpc, to, from, election }
+        Client { rpc, to, from, election, role: role.to_owned() }
     }
 
     pub fn table(&self, alias: &str) -> u32 {
@@ -117,8 +127,13 @@ impl Bench {
 }
 
 pub fn arbitration(device_id: u64, election: u64) -> p4::StreamMessageRequest {
+    arbitration_of(device_id, election, "")
+}
+
+fn arbitration_of(device_id: u64, election: u64, role: &str) -> p4::StreamMessageRequest {
     let election_id = Some(p4::Uint128 { high: 0, low: election });
-    let update = p4::MasterArbitrationUpdate { device_id, election_id, ..Default::default() };
+    let role = (!role.is_empty()).then(|| p4::Role { name: role.to_owned(), ..Default::default() });
+    let update = p4::MasterArbitrationUpdate { device_id, election_id, role, ..Default::default() };
     p4::StreamMessageRequest { update: Some(p4::stream_message_request::Update::Arbitration(update)) }
 }
 
@@ -144,6 +159,7 @@ impl Client {
         let update = |entity| p4::Update { r#type: kind as i32, entity: Some(p4::Entity { entity: Some(entity) }) };
         let request = p4::WriteRequest {
             device_id: 1,
+            role: self.role.clone(),
             election_id: Some(p4::Uint128 { high: 0, low: self.election }),
             updates: entities.into_iter().map(update).collect(),
             atomicity: atomicity as i32,

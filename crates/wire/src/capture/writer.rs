@@ -8,12 +8,15 @@ use std::time::Duration;
 use nicforge_units::Time;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
 use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
 use thiserror::Error;
 
 use super::reader::RECORD_BYTES_MAX;
+
+/// Longest comment of a packet; the rest is cut off.
+const COMMENT_BYTES_MAX: usize = 60_000;
 
 /// Which format to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,17 +95,38 @@ impl<W: Write> CaptureWriter<W> {
 
     /// Writes the beginning of a frame of `length` bytes that passed at `timestamp`, since 1970 for instance.
     pub fn write_at(&mut self, timestamp: Duration, length: u32, frame: &[u8]) -> Result<(), CaptureWriteError> {
+        self.put(timestamp, length, frame, Vec::new())
+    }
+
+    /// Writes one frame as [`write`](Self::write) does, with a comment, which only pcapng keeps: pcap has no room for it.
+    pub fn write_commented(&mut self, time: Time, frame: &[u8], comment: &str) -> Result<(), CaptureWriteError> {
+        // An option's length has 16 bits.
+        let mut end = comment.len().min(COMMENT_BYTES_MAX);
+        while !comment.is_char_boundary(end) {
+            end -= 1;
+        }
+        let options = vec![EnhancedPacketOption::Comment(Cow::Borrowed(&comment[..end]))];
+        self.put(Duration::from_nanos(time.as_ps() / 1_000), frame.len() as u32, frame, options)
+    }
+
+    fn put(
+        &mut self,
+        timestamp: Duration,
+        original_len: u32,
+        frame: &[u8],
+        options: Vec<EnhancedPacketOption<'_>>,
+    ) -> Result<(), CaptureWriteError> {
         if frame.len() > RECORD_BYTES_MAX {
             return Err(CaptureWriteError::FrameTooLong(frame.len()));
         }
         match &mut self.format {
-            Format::Pcap(writer) => writer.write_packet(&PcapPacket::new(timestamp, length, frame))?,
+            Format::Pcap(writer) => writer.write_packet(&PcapPacket::new(timestamp, original_len, frame))?,
             Format::PcapNg(writer) => writer.write_pcapng_block(EnhancedPacketBlock {
                 interface_id: 0,
                 timestamp,
-                original_len: length,
+                original_len,
                 data: Cow::Borrowed(frame),
-                options: Vec::new(),
+                options,
             })?,
         };
         Ok(())

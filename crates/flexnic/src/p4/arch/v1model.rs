@@ -131,12 +131,14 @@ pub(crate) fn process(core: &mut Core, layout: &Layout, packet: &[u8], port: u64
     }
 }
 
+#[inline]
 fn set(core: &mut Core, slot: MetadataSlot, value: u64) {
     if let Some(slot) = slot {
         core.machine.set_small(slot, value);
     }
 }
 
+#[inline]
 fn get(core: &Core, slot: MetadataSlot) -> u64 {
     slot.map_or(0, |slot| core.machine.frame[slot.word as usize])
 }

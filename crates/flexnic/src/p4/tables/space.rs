@@ -90,6 +90,7 @@ impl TupleSpace {
         }
     }
 
+    #[inline]
     pub fn find(&self, keys: &[u64]) -> Option<usize> {
         let mut stack = [0u64; STACK_WORDS];
         let mut heap = Vec::new();

@@ -92,6 +92,43 @@ proptest! {
     }
 
     #[test]
+    fn prefixes_beside_exact_keys_agree_with_a_walk(
+        first in any::<bool>(),
+        width in prop::sample::select(vec![9u32, 32, 48, 64]),
+        rules in proptest::collection::vec((0u64..3, any::<u64>(), 0u32..=64), 0..60),
+        removed in proptest::collection::vec(any::<prop::sample::Index>(), 0..20),
+        probes in proptest::collection::vec((0u64..4, any::<u64>()), 0..40),
+    ) {
+        let fit = |value: u64| (value & 0x8181_8181_8181_8181) >> (64 - width);
+        let order = |exact, prefix| if first { vec![exact, prefix] } else { vec![prefix, exact] };
+        let (prefix_at, exact_at) = if first { (1, 0) } else { (0, 1) };
+        let build = |(exact, value, length): &(u64, u64, u32)| {
+            let prefix = Match::Lpm(vec![fit(*value)], (*length).min(width));
+            entry(order(Match::Exact(vec![*exact]), prefix), 0)
+        };
+        let kinds = if first { [(MatchKind::Exact, 8), (MatchKind::Lpm, width)] } else { [(MatchKind::Lpm, width), (MatchKind::Exact, 8)] };
+        let mut table = table(&kinds);
+        for rule in &rules {
+            let _ = table.update(Update::Insert(build(rule)));
+        }
+        for index in &removed {
+            if !rules.is_empty() {
+                let _ = table.update(Update::Delete(build(index.get(&rules))));
+            }
+        }
+        for (exact, value) in probes.iter().copied().chain(rules.iter().map(|(exact, value, _)| (*exact, *value))) {
+            let value = fit(value);
+            let length = |entry: &Entry| if let Match::Lpm(_, length) = entry.keys[prefix_at] { length } else { 0 };
+            let hits = table.entries().filter(|(_, entry)| {
+                matches(&entry.keys[exact_at], 8, exact) && matches(&entry.keys[prefix_at], width, value)
+            });
+            let best = hits.max_by_key(|(_, entry)| length(entry)).map(|(number, _)| number);
+            let keys = if first { [exact, value] } else { [value, exact] };
+            prop_assert_eq!(table.find(&keys), best);
+        }
+    }
+
+    #[test]
     fn tuple_space_agrees_with_a_walk(
         rules in proptest::collection::vec((any::<u8>(), any::<u8>(), any::<u8>(), any::<u8>(), 0i64..1000), 0..40),
         removed in proptest::collection::vec(any::<prop::sample::Index>(), 0..10),
@@ -133,4 +170,6 @@ fn duplicate_is_refused_and_delete_frees_the_place() {
     assert_eq!(table.find(&[1]), None);
     let wide = entry(vec![Match::Exact(vec![1 << 16])], 0);
     assert!(matches!(table.update(Update::Insert(wide)), Err(UpdateError::Key { .. })));
+    let any = entry(vec![Match::Any], 0);
+    assert!(matches!(table.update(Update::Insert(any)), Err(UpdateError::Key { .. })));
 }

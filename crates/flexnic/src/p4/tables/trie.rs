@@ -40,6 +40,7 @@ impl Trie {
         if self.width == 0 { 0 } else { value << (64 - self.width) }
     }
 
+    #[inline]
     pub fn find(&self, value: u64) -> Option<usize> {
         let value = self.align(value);
         let mut slot = &self.root[(value >> 48) as usize];

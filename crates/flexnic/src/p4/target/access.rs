@@ -10,6 +10,8 @@ use crate::p4::ir::{Function, HeaderPlace, Ir, Note, Op, Operand, Slot, Terminat
 pub(super) struct Access {
     /// Words that its keys are computed from.
     pub key_reads: BTreeSet<u32>,
+    /// The same for each key.
+    pub each_key: Vec<BTreeSet<u32>>,
     /// Words that its actions read.
     pub reads: BTreeSet<u32>,
     /// Words that its actions write.
@@ -127,14 +129,15 @@ impl Walk {
             self.extras.multiplies = true;
         }
         if let Op::Apply { table, keys, hit, action } = op {
-            let reads: BTreeSet<u32> = keys.iter().flat_map(|key| self.sources(key)).collect();
+            let each: Vec<BTreeSet<u32>> = keys.iter().map(|key| self.sources(key).into_iter().collect()).collect();
             if self.order.contains(table) {
                 self.extras.applied_twice.push(*table);
             } else {
                 self.order.push(*table);
             }
             let entry = self.access.entry(*table).or_default();
-            entry.key_reads.extend(reads);
+            entry.key_reads.extend(each.iter().flatten());
+            entry.each_key = each;
             entry.decided_by.extend(self.deciders[block].iter().copied());
             entry.condition_reads.extend(self.conditions[block].iter().copied());
             self.hits.insert(hit.word, *table);

@@ -104,6 +104,12 @@ pub enum Misfit {
     Loop { control: String },
     #[error("control `{control}` multiplies or divides, which the target cannot do")]
     Multiply { control: String },
+    #[error(
+        "table `{table}` matches the tag `{field}` with {kind}, so that rules of one application may match packets of another: match it exactly"
+    )]
+    Tag { table: String, field: String, kind: String },
+    #[error("actions of table `{table}` write the tag `{field}`, which only the operating system's tables may")]
+    WritesTag { table: String, field: String },
     #[error("table `{table}` is applied in more than one place")]
     AppliedTwice { table: String },
 }
@@ -212,6 +218,20 @@ impl Placer<'_> {
         landed.values().map(|landed| landed.last + 1).max().unwrap_or(start)
     }
 
+    /// Rules of an application match the operating system's tag, and do not change it.
+    fn protect(&mut self, info: &TableInfo, access: &Access) {
+        let mut tagged = info.keys.iter().zip(&access.each_key);
+        let tagged = tagged.find(|(key, _)| key.annotations.iter().any(|given| &*given.name == "tag"));
+        let Some((key, words)) = tagged else { return };
+        let (table, field) = (info.path.to_string(), key.name.to_string());
+        if words.iter().any(|word| access.writes.contains(word)) {
+            self.misfits.push(Misfit::WritesTag { table: table.clone(), field: field.clone() });
+        }
+        if key.kind != MatchKind::Exact {
+            self.misfits.push(Misfit::Tag { table, field, kind: format!("{:?}", key.kind).to_lowercase() });
+        }
+    }
+
     fn field(&self, word: u32) -> Option<String> {
         let inside = |slot: crate::p4::ir::Slot| (slot.word..slot.word + slot.words() as u32).contains(&word);
         self.ir
@@ -233,6 +253,7 @@ impl Placer<'_> {
         let info = &self.ir.tables[number];
         let name = info.path.to_string();
         let need = self.need(info, access);
+        self.protect(info, access);
         if info.actions.len() > self.target.actions {
             self.misfits.push(Misfit::Actions { table: name, needs: info.actions.len(), has: self.target.actions });
             return None;

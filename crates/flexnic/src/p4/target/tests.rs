@@ -73,6 +73,19 @@ fn loops_and_multiplications_are_refused() {
     assert!(place(&program, &able).is_ok());
 }
 
+/// Rules of an application match the tag exactly, and leave it as it is.
+#[test]
+fn tables_of_applications_match_the_tag_and_do_not_change_it() {
+    let tagged = |kind: &str| CHAIN.replace("key = { h.h.a: exact; }", &format!("key = {{ h.h.a: {kind} @tag; }}"));
+    let of = |body: &str| place(&program(body, "one.apply(); two.apply();"), &Target::default());
+    assert!(of(&tagged("exact")).is_ok());
+    let loose = of(&tagged("ternary")).expect_err("it may match other tags");
+    assert!(matches!(&loose.misfits[..], [Misfit::Tag { field, .. }] if field == "h.h.a"), "{loose}");
+    let own = CHAIN.replace("key = { h.h.a: exact; }", "key = { h.h.b: exact @tag; }");
+    let changing = of(&own).expect_err("its actions write it");
+    assert!(matches!(&changing.misfits[..], [Misfit::WritesTag { field, .. }] if field == "h.h.b"), "{changing}");
+}
+
 #[test]
 fn picture_and_text_name_all_tables() {
     let target = Target::default();
