@@ -30,7 +30,7 @@ fn frames(path: &Path) -> Vec<Vec<u8>> {
 
 /// The settings of every interface, and of all that `emulated` can be around.
 fn interfaces() -> Vec<String> {
-    let plain = Interfaces::shipped().names().into_iter();
+    let plain = Interfaces::shipped().of_rings().into_iter();
     let plain = plain.filter(|name| *name != "emulated");
     let plain = plain.map(|name| format!("interface = \"{name}\""));
     let played = played_by_cores().into_iter().map(|name| format!("interface = \"emulated\"\nemulates = \"{name}\""));

@@ -13,10 +13,13 @@ use std::sync::Arc;
 
 use nicforge_apps::NeededAddress;
 use nicforge_apps::options::RouteOptions;
+use nicforge_interfaces::describe::Software;
 use nicforge_options::{ConfigError, Place};
 use nicforge_platform::live::ports::{MemifRole, MemifTerms};
 use nicforge_wire::headers::MacAddress;
 use serde::{Deserialize, Serialize};
+
+pub use super::idle::Idle;
 
 use crate::scenario::{Assignment, find_file};
 use crate::settings::{Catalogue, Settings, of_live_run};
@@ -37,6 +40,8 @@ pub struct LiveConfig {
     pub duration_s: Option<f64>,
     /// What to do when there is nothing to do.
     pub idle: Idle,
+    /// Where that stands.
+    pub idle_place: Place,
     /// What to do with frames that come in while receive rings are full.
     pub when_full: WhenFull,
     /// What becomes of segments that their sender left to its NIC to cut.
@@ -61,16 +66,6 @@ pub struct LiveConfig {
     pub tcp: Option<TcpConfig>,
     /// Ports by number.
     pub ports: Vec<PortConfig>,
-}
-
-/// What device and workers do when there is nothing to do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Idle {
-    /// Poll a few times more, then sleep until woken.
-    #[default]
-    Sleep,
-    /// Poll on: the shortest reaction, for a whole core each.
-    Spin,
 }
 
 /// What happens to frames that come in while receive rings are full.
@@ -245,6 +240,7 @@ impl LiveConfig {
             title: String::new(),
             duration_s: None,
             idle: Idle::default(),
+            idle_place: Place::argument("idle"),
             when_full: WhenFull::default(),
             segments: Segments::default(),
             pin: Pin::default(),
@@ -299,6 +295,10 @@ pub fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
         return Err(ConfigError::new(place, wrong, right));
     }
     check_interface(config, place)?;
+    if config.idle == Idle::Interrupt && config.attach.is_some() {
+        let wrong = "workers that attach cannot be interrupted: the event is this process's";
+        return Err(ConfigError::new(&config.idle_place, wrong, "set idle to \"sleep\", or leave `attach` out"));
+    }
     check_tcp(config, place)?;
     let found = config.settings.check_interface().and_then(|()| config.settings.check_nicmem());
     if let Err(finding) = found {
@@ -360,10 +360,10 @@ fn check_tcp(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
 /// Some interfaces are there in simulations only.
 fn check_interface(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
     let (name, catalogue) = (config.settings.interface(), config.settings.catalogue());
-    if catalogue.interface(&name).is_some() {
+    let live = catalogue.interfaces_of(Software::PacketLoop);
+    if live.contains(&name.as_str()) {
         return Ok(());
     }
-    let live: Vec<&str> = catalogue.interfaces().collect();
     let wrong = format!("`{name}` is one of whole systems, which are simulated only");
     let right = format!("use one of {}", live.join(", "));
     let place = place_of(config, "interface", place);

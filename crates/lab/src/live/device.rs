@@ -222,7 +222,7 @@ impl Device {
             }
             empty += 1;
             match self.manners.idle {
-                Idle::Sleep if empty > ROUNDS_BEFORE_SLEEP => self.sleep()?,
+                Idle::Sleep | Idle::Interrupt if empty > ROUNDS_BEFORE_SLEEP => self.sleep()?,
                 _ => std::hint::spin_loop(),
             }
         }

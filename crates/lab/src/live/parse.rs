@@ -66,8 +66,9 @@ fn read_header(config: &mut LiveConfig, value: &Located) -> Result<(), ConfigErr
             "duration_s" => config.duration_s = Some(seconds(field)?),
             "ask_again_s" => config.ask_again_s = seconds(field)?,
             "idle" => {
-                let choices = [("sleep", Idle::Sleep), ("spin", Idle::Spin)];
+                let choices = [("sleep", Idle::Sleep), ("spin", Idle::Spin), ("interrupt", Idle::Interrupt)];
                 config.idle = choice(field, &choices)?;
+                config.idle_place = field.place.clone();
             }
             "when_full" => {
                 let choices = [("wait", WhenFull::Wait), ("drop", WhenFull::Drop)];
