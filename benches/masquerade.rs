@@ -257,7 +257,7 @@ fn line(name: &str, best: [Option<Measured>; 2], kernel: [Option<Measured>; 2]) 
 /// What is measured, in turns.
 fn contenders() -> (Vec<&'static str>, &'static str) {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let names = Interfaces::shipped().names();
+    let names = Interfaces::shipped().of_rings();
     let asked = |name: &str| words.iter().any(|word| word == name);
     let all = !names.iter().any(|name| asked(name));
     let wanted = names.iter().copied();

@@ -1,6 +1,6 @@
 //! The two ends of the in-memory port: a device that makes frames up and a worker that takes them.
 
-use nicforge_interfaces::{Built, Interfaces, Plan};
+use nicforge_interfaces::{Built, Halves, Interfaces, Plan};
 use nicforge_nic::{
     DriverCosts, DriverHalf, Nic, NicSpec, Packet, Pool, PoolCache, PortId, ReceiveHalf, TxOffload, registers,
 };
@@ -39,6 +39,7 @@ pub fn lay_out(interface: &str) -> Layout {
         emulates: None,
         emulator: Owner::NOBODY,
         emulator_fills: false,
+        kernel: None,
         values: Values::default()
             .with("rx_entries", ENTRIES)
             .with("sharing", 1)
@@ -48,7 +49,7 @@ pub fn lay_out(interface: &str) -> Layout {
         nicmem: Default::default(),
     };
     let entry = Interfaces::shipped().find(interface).unwrap();
-    let Built::<Live> { nic, mut drivers } = entry.build(&plan, &mut space).unwrap();
+    let Halves::<Live> { nic, mut drivers } = entry.build(&plan, &mut space).and_then(Built::rings).unwrap();
     let cache = PoolCache::new(&mut space, pool, 256, Cycles(0));
     Layout {
         shape: Shape { devices: 1, workers: 1, banks: vec![(registers::RECEIVE, 8)] },

@@ -50,7 +50,7 @@ fn main() {
 }
 
 fn table(wanted: &[&str]) {
-    let names = Interfaces::shipped().names().into_iter();
+    let names = Interfaces::shipped().of_rings().into_iter();
     // It needs a core of its own to play the NIC.
     let names = names.filter(|name| *name != "emulated");
     let known = |name: &&str| wanted.contains(name);

@@ -226,7 +226,7 @@ fn interfaces() {
 
 /// What is compared, behind what it is compared with.
 fn pairs() -> impl Iterator<Item = (&'static str, String)> {
-    let plain = nicforge_interfaces::Interfaces::shipped().names().into_iter();
+    let plain = nicforge_interfaces::Interfaces::shipped().of_rings().into_iter();
     let plain = plain.filter(|&name| name != "emulated").map(str::to_owned);
     let emulated = played_by_cores().into_iter().map(|name| ("emulated/priv_ring", format!("emulated/{name}")));
     let both = ["emulated/priv_ring", "emulated/rx_bisect"].map(|name| (BASE, name.to_owned()));

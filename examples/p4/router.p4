@@ -106,6 +106,11 @@ control Router(inout headers_t hdr, inout metadata_t meta, inout standard_metada
 
     apply {
         bool bad = standard.parser_error != error.NoError || standard.checksum_error == 1;
+#ifdef HOST_PORT
+        if (standard.ingress_port == HOST_PORT) {
+            standard.egress_spec = WIRE_PORT;
+        } else
+#endif
         if (bad) {
             drop();
         } else if (hdr.ipv4.isValid() && hdr.ipv4.ttl > 1) {

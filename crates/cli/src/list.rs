@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nicforge_interfaces::kernel::registry::KERNEL_INTERFACES;
+use nicforge_interfaces::describe::Software;
 use nicforge_interfaces::register_map::{REGISTER_MAPS, RegisterMap};
 use nicforge_lab::machine::{Machine, load_machine};
 use nicforge_lab::scenario::load_scenario;
@@ -58,13 +58,16 @@ fn everything() -> String {
 /// Name and line of each interface, by what it can run in.
 fn interfaces() -> String {
     let catalogue = catalogue();
-    let entries = catalogue.registry().interfaces.entries().iter();
-    let of_one_server: Vec<_> = entries.map(|entry| (entry.name(), entry.about())).collect();
+    let entries = catalogue.registry().interfaces.entries();
+    let used_by = |software| {
+        let used = entries.iter().filter(move |entry| entry.description.software == software);
+        used.map(|entry| (entry.name(), entry.about())).collect::<Vec<_>>()
+    };
     let kinds = [
-        ("of one server and live runs (workload = frames)", &of_one_server[..]),
-        ("of whole systems (every other workload)", KERNEL_INTERFACES),
+        ("of one server and live runs (workload = frames)", used_by(Software::PacketLoop)),
+        ("of whole systems (every other workload)", used_by(Software::Kernel)),
     ];
-    let kinds = kinds.map(|(kind, of_kind)| format!("  {kind}\n{}", indented(&named(of_kind))));
+    let kinds = kinds.map(|(kind, of_kind)| format!("  {kind}\n{}", indented(&named(&of_kind))));
     kinds.concat()
 }
 

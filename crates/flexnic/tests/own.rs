@@ -96,3 +96,55 @@ fn several_errors_have_places_and_help() {
     assert_eq!(errors.problems[1].help.as_deref(), Some("it has `hh`"));
     assert!(errors.to_string().contains("m.x = true;"), "the line itself is shown");
 }
+
+const SELECTING: &str = "#include <v1model.p4>
+#define JOIN(a, b) a ## b
+#define PLUS(a, b) ((a) + (b))
+#if defined(JOIN) && PLUS(1, 2) == 3
+#define KIND 7
+#elif 1
+#error the condition holds
+#else
+#error never here
+#endif
+header h_t { bit<8> kind; bit<8> flow; }
+struct H { h_t h; }
+struct M { }
+parser P(packet_in p, out H h, inout M m, inout standard_metadata_t s) { state start { p.extract(h.h); transition accept; } }
+control V(inout H h, inout M m) { apply { } }
+control I(inout H h, inout M m, inout standard_metadata_t s) {
+    action JOIN(se, nd)(bit<9> port) { s.egress_spec = port; }
+    table t {
+        key = { h.h.kind: exact; h.h.flow: selector; }
+        actions = { send; }
+        implementation = action_selector(HashAlgorithm.crc32, 32w16, 32w8);
+    }
+    apply { if (h.h.kind == KIND) { t.apply(); } }
+}
+control E(inout H h, inout M m, inout standard_metadata_t s) { apply { } }
+control C(inout H h, inout M m) { apply { } }
+control D(packet_out p, in H h) { apply { p.emit(h.h); } }
+V1Switch(P(), V(), I(), E(), C(), D()) main;";
+
+/// A selector spreads flows over the actions of a group, and each flow stays with one.
+#[test]
+fn selectors_spread_flows_and_macros_join_and_compute() {
+    let entries = "[[entry]]\ntable = \"t\"\nmatch = { \"h.h.kind\" = 7 }\ngroup = [
+        { action = \"send\", data = { port = 1 }, weight = 1 }, { action = \"send\", data = { port = 2 }, weight = 1 } ]\n";
+    let program =
+        Program::compile_text("s", SELECTING, &Options::default()).unwrap_or_else(|errors| panic!("{errors}"));
+    let mut both = Vec::new();
+    for engine in [Engine::Interpreter, Engine::Compiled] {
+        let mut pipeline = program.pipeline(engine, 1).expect("an engine");
+        nicforge_flexnic::p4::entries::load(&mut pipeline, entries).unwrap_or_else(|error| panic!("{error}"));
+        let ports: Vec<_> = (0..64).map(|flow| pipeline.process(&[7, flow], 0)[0].port.unwrap()).collect();
+        let again: Vec<_> = (0..64).map(|flow| pipeline.process(&[7, flow], 0)[0].port.unwrap()).collect();
+        assert_eq!(ports, again, "a flow stays with its action");
+        assert!(
+            ports.iter().all(|port| [1, 2].contains(port)) && ports.contains(&1) && ports.contains(&2),
+            "{ports:?}"
+        );
+        both.push(ports);
+    }
+    assert_eq!(both[0], both[1]);
+}

@@ -5,6 +5,9 @@ use nicforge_units::{BitRate, Bytes};
 
 use crate::sh_ring_dynamic::Heuristic;
 
+/// Why no core plays the NIC of a whole device.
+pub const ONLY_KERNELS: Result<(), &str> = Err("only whole systems have it");
+
 /// An interface's declaration.
 pub trait Describe {
     /// Its name in scenarios.
@@ -14,6 +17,8 @@ pub trait Describe {
     /// Whether a core can play its NIC (interface `emulated`); else why not.
     const PLAYED: Result<(), &'static str> =
         Err("its completions are not known to name the buffer that a frame lies in");
+    /// What software uses it.
+    const SOFTWARE: Software = Software::PacketLoop;
     /// Its keys.
     type Options: Options;
 
@@ -37,6 +42,15 @@ pub trait Describe {
     fn advice(_options: &Self::Options, _around: &Around<'_>) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// What software uses an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Software {
+    /// A loop that polls receive rings.
+    PacketLoop,
+    /// A kernel's network stack, which the NIC interrupts.
+    Kernel,
 }
 
 /// The queues of one NIC.
@@ -121,6 +135,22 @@ impl Shape {
             control: None,
         }
     }
+
+    /// None: a device that has no rings of this kind.
+    pub fn without_rings() -> Shape {
+        Shape {
+            frames: 0,
+            buffers: Buffers::default(),
+            ready: None,
+            smallest: 0,
+            sharing: None,
+            split: None,
+            supplies: Vec::new(),
+            registers: 0,
+            played: false,
+            control: None,
+        }
+    }
 }
 
 impl Supply {
@@ -171,6 +201,8 @@ pub struct Description {
     pub owner: Owner,
     /// Whether a core can play its NIC; else why not.
     pub played: Result<(), &'static str>,
+    /// What software uses it.
+    pub software: Software,
     inner: fn(&Values) -> Option<String>,
     shape: fn(&Values, &Queues<'_>) -> Shape,
     check: fn(&Values, &Queues<'_>) -> Result<(), Finding>,
@@ -183,6 +215,7 @@ impl Description {
         Description {
             owner: Owner::of::<I::Options>("interface", I::NAME, I::ABOUT),
             played: I::PLAYED,
+            software: I::SOFTWARE,
             inner: |values| I::inner(&values.read()),
             shape: |values, queues| I::shape(&values.read(), queues),
             check: |values, queues| I::check(&values.read(), queues),

@@ -3,8 +3,8 @@
 //! `layout.rs` says what lies in memory, who writes it and who reads it; `nic.rs` is the NIC's
 //! half over [`nicforge_platform::Dma`]; `driver.rs` the driver's over
 //! [`nicforge_platform::Cpu`]; [`registry`] has one line per interface.
-//! Every interface in the registry runs through the shared tests of suite/. [`sinic`] and [`v_sinic`]
-//! are whole devices instead, driven by registers; docs/design-notes.md says why.
+//! Every interface of rings runs through the shared tests of suite/. [`sinic`], [`v_sinic`] and
+//! [`kernel::conventional`] are whole devices, driven by registers and interrupts; docs/design-notes.md says why.
 
 pub mod describe;
 pub mod emulated;
@@ -25,4 +25,4 @@ pub mod suite;
 pub mod v_sinic;
 
 pub use plan::{DESCRIPTOR_READ_MAX, InterfaceError, NicMemory, Plan};
-pub use registry::{Build, Built, Interface, InterfaceEntry, Interfaces, KnownGround, Played};
+pub use registry::{Build, Built, Halves, Interface, InterfaceEntry, Interfaces, KnownGround, Played, WholeNic};

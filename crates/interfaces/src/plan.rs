@@ -6,6 +6,7 @@ use nicforge_platform::{CONTROL_BYTES, Owner, SpaceError};
 use nicforge_units::Bytes;
 
 use crate::describe::{Queues, Shape};
+use crate::kernel::KernelPlan;
 use crate::{InterfaceEntry, rx_bisect};
 
 /// More completions than this do not fit into control memory.
@@ -43,6 +44,8 @@ pub struct Plan {
     /// Whether that core puts buffers into physical rings itself, as other software comes and goes; else
     /// the cores that it serves do, before they begin.
     pub emulator_fills: bool,
+    /// What a whole device needs, where the host runs a kernel.
+    pub kernel: Option<KernelPlan>,
 }
 
 /// Memory of a NIC, as an interface needs to know it.
@@ -93,12 +96,26 @@ pub enum InterfaceError {
     /// Options of SINIC that cannot be had.
     #[error(transparent)]
     Sinic(#[from] crate::sinic::OptionsError),
+    /// A whole device, and no kernel to drive it.
+    #[error("its driver is part of a kernel: use it with a workload of whole systems")]
+    NeedsKernel,
+    /// Receive rings, and a kernel that drives whole devices.
+    #[error("a loop polls its rings: use it with workload = \"frames\" or \"rpc_echo\"")]
+    NeedsPacketLoop,
     /// No room for the rings.
     #[error(transparent)]
     Space(#[from] SpaceError),
 }
 
 impl Plan {
+    /// What a whole device is built from.
+    ///
+    /// # Errors
+    /// The host runs no kernel.
+    pub fn kernel(&self) -> Result<&KernelPlan, InterfaceError> {
+        self.kernel.as_ref().ok_or(InterfaceError::NeedsKernel)
+    }
+
     /// The rings that interface `entry`, which builds on no other, has by this plan.
     pub fn shape_of(&self, entry: &InterfaceEntry) -> Shape {
         let queues = Queues { nics: 1, each: self.owners.len(), inner: None };

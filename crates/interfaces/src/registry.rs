@@ -3,36 +3,86 @@
 use nicforge_nic::{DriverHalf, ReceiveHalf};
 use nicforge_platform::{AddressSpace, Flat, Ground, Sim};
 
-use crate::describe::{Describe, Description};
+use crate::describe::{Describe, Description, Software};
 use crate::emulated::Way;
-use crate::{InterfaceError, Plan, emulated, in_place, nm_nfv, priv_ring, rx_bisect, sh_ring, sh_ring_dynamic};
+use crate::kernel::{KernelDriver, KernelNic, conventional};
+use crate::{
+    InterfaceError, Plan, emulated, in_place, nm_nfv, priv_ring, rx_bisect, sh_ring, sh_ring_dynamic, sinic, v_sinic,
+};
 
 #[cfg(target_os = "linux")]
 use nicforge_platform::Live;
 
-/// Both halves of an interface for one NIC, on ground `G`.
-pub struct Built<G: Ground> {
+/// The halves of an interface for one NIC, on ground `G`.
+pub enum Built<G: Ground> {
+    /// Receive rings, beside the parts that NICs of rings share: MAC, parser, steering, transmit rings.
+    Rings(Halves<G>),
+    /// A whole device, whose driver is part of a kernel.
+    Whole(WholeNic<G>),
+}
+
+/// Both halves of receive rings.
+pub struct Halves<G: Ground> {
     /// The NIC's half.
     pub nic: Box<dyn ReceiveHalf<G::Dma>>,
     /// The driver's half, one for each queue of a set.
     pub drivers: Vec<Box<dyn DriverHalf<G::Cpu>>>,
 }
 
-impl<G: Ground> std::fmt::Debug for Built<G> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "an interface with {} queues and {} drivers", self.nic.queues(), self.drivers.len())
-    }
-}
-
-impl<G: Ground> Built<G> {
+impl<G: Ground> Halves<G> {
     /// Both halves as objects.
-    pub fn new<N, D>(nic: N, drivers: Vec<D>) -> Built<G>
+    pub fn new<N, D>(nic: N, drivers: Vec<D>) -> Halves<G>
     where
         N: ReceiveHalf<G::Dma>,
         D: DriverHalf<G::Cpu> + 'static,
     {
         let object = |driver| -> Box<dyn DriverHalf<G::Cpu>> { Box::new(driver) };
-        Built { nic: Box::new(nic), drivers: drivers.into_iter().map(object).collect() }
+        Halves { nic: Box::new(nic), drivers: drivers.into_iter().map(object).collect() }
+    }
+}
+
+/// Both halves of a whole device.
+pub struct WholeNic<G: Ground> {
+    /// The NIC's half.
+    pub nic: Box<dyn KernelNic<G::Dma>>,
+    /// The driver's half.
+    pub driver: Box<dyn for<'a> KernelDriver<G::Reader<'a>>>,
+}
+
+impl<G: Ground> std::fmt::Debug for Halves<G> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "rings with {} queues and {} drivers", self.nic.queues(), self.drivers.len())
+    }
+}
+
+impl<G: Ground> Built<G> {
+    /// Receive rings: both halves as objects.
+    pub fn new<N, D>(nic: N, drivers: Vec<D>) -> Built<G>
+    where
+        N: ReceiveHalf<G::Dma>,
+        D: DriverHalf<G::Cpu> + 'static,
+    {
+        Built::Rings(Halves::new(nic, drivers))
+    }
+
+    /// A whole device: both halves as objects.
+    pub fn whole<N, D>(nic: N, driver: D) -> Built<G>
+    where
+        N: KernelNic<G::Dma> + 'static,
+        D: for<'a> KernelDriver<G::Reader<'a>> + 'static,
+    {
+        Built::Whole(WholeNic { nic: Box::new(nic), driver: Box::new(driver) })
+    }
+
+    /// The halves of receive rings.
+    ///
+    /// # Errors
+    /// It is a whole device.
+    pub fn rings(self) -> Result<Halves<G>, InterfaceError> {
+        match self {
+            Built::Rings(halves) => Ok(halves),
+            Built::Whole(_) => Err(InterfaceError::NeedsKernel),
+        }
     }
 }
 
@@ -126,6 +176,7 @@ pub struct Played<G>(std::marker::PhantomData<G>);
 impl<G: Ground> Ground for Played<G> {
     type Cpu = G::Cpu;
     type Dma = Way<G::Player>;
+    type Reader<'a> = G::Reader<'a>;
     type Player = G::Player;
 }
 
@@ -190,7 +241,12 @@ impl Interfaces {
             .add::<sh_ring::ShRingList>()
             .add::<sh_ring::ShRingBatchedList>()
             .add::<sh_ring_dynamic::ShRingDynamic>()
-            .add::<nm_nfv::SplitRings>();
+            .add::<nm_nfv::SplitRings>()
+            .add::<conventional::Conventional>()
+            .add::<sinic::Sinic>()
+            .add::<v_sinic::VSinic>()
+            .add::<v_sinic::VSinicZeroCopy>()
+            .add::<v_sinic::VSinicDelayedCopy>();
         all
     }
 
@@ -206,9 +262,10 @@ impl Interfaces {
         &self.entries
     }
 
-    /// All names, in the order of the registry.
-    pub fn names(&self) -> Vec<&'static str> {
-        self.entries.iter().map(|entry| entry.name()).collect()
+    /// The names of those with receive rings, in the order of the registry.
+    pub fn of_rings(&self) -> Vec<&'static str> {
+        let rings = self.entries.iter().filter(|entry| entry.description.software == Software::PacketLoop);
+        rings.map(|entry| entry.name()).collect()
     }
 
     /// The interface of this name.

@@ -175,7 +175,7 @@ impl Settings {
         self.read::<Run>().workload == Workload::RpcEcho
     }
 
-    /// What the interface says about itself; `None` for those of whole systems.
+    /// What the interface says about itself, if it is known.
     pub fn description(&self) -> Option<&Description> {
         self.catalogue.interface(&self.interface())
     }
@@ -186,7 +186,7 @@ impl Settings {
         self.catalogue.interface(&inner)
     }
 
-    /// The rings of each NIC; `None` for interfaces of whole systems.
+    /// The rings of each NIC, if the interface is known.
     pub fn shape(&self) -> Option<Shape> {
         self.shape_of(self.queues())
     }

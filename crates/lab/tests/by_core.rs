@@ -100,7 +100,7 @@ fn check_lending(run: &PointRun, lends: bool) {
 
 #[test]
 fn the_cores_of_every_interface_add_up_to_the_point() {
-    let plain = Interfaces::shipped().names().into_iter();
+    let plain = Interfaces::shipped().of_rings().into_iter();
     let plain = plain.filter(|name| *name != "emulated");
     let plain = plain.map(|name| (name, "priv_ring"));
     for (interface, emulates) in plain.chain(played_by_cores().into_iter().map(|name| ("emulated", name))) {

@@ -41,7 +41,7 @@ fn payload(frame: &[u8]) -> Vec<u8> {
 
 #[test]
 fn every_reply_is_right_and_every_value_its_keys() {
-    let interfaces = nicforge_interfaces::Interfaces::shipped().names();
+    let interfaces = nicforge_interfaces::Interfaces::shipped().of_rings();
     let interfaces = interfaces.into_iter().map(|name| (name, "host"));
     // First with hot items in memory of the NIC, which are found while the run goes on.
     for (interface, hot) in [("priv_ring", "nicmem")].into_iter().chain(interfaces) {
@@ -259,7 +259,7 @@ fn dropping(interface: &str, in_flight: u32) -> Settings {
 /// given up. Were dropped requests gone for ever, the loop would shrink to what its rings hold.
 #[test]
 fn a_closed_loop_stays_as_large_as_it_was_asked_to_be() {
-    for interface in nicforge_interfaces::Interfaces::shipped().names() {
+    for interface in nicforge_interfaces::Interfaces::shipped().of_rings() {
         let settings = dropping(interface, 400);
         let metrics = run(&settings);
         let given_up = metrics.requests_timed_out.unwrap();
@@ -281,7 +281,7 @@ fn a_closed_loop_stays_as_large_as_it_was_asked_to_be() {
 fn only_a_closed_loop_that_loses_requests_gives_any_up() {
     let open = run(&store());
     assert_eq!(open.requests_timed_out, None);
-    for interface in nicforge_interfaces::Interfaces::shipped().names() {
+    for interface in nicforge_interfaces::Interfaces::shipped().of_rings() {
         let few = run(&dropping(interface, 4).with("request_timeout_us", 5000.0));
         assert!(few.drops.is_empty() && few.throughput_mpps > 0.1, "{interface}: {few:?}");
         assert_eq!(few.requests_timed_out, Some(0), "{interface}");

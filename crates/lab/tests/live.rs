@@ -30,7 +30,7 @@ fn frames(path: &Path) -> Vec<Vec<u8>> {
 
 /// The settings of every interface, and of all that `emulated` can be around.
 fn interfaces() -> Vec<String> {
-    let plain = Interfaces::shipped().names().into_iter();
+    let plain = Interfaces::shipped().of_rings().into_iter();
     let plain = plain.filter(|name| *name != "emulated");
     let plain = plain.map(|name| format!("interface = \"{name}\""));
     let played = played_by_cores().into_iter().map(|name| format!("interface = \"emulated\"\nemulates = \"{name}\""));
@@ -80,6 +80,25 @@ fn every_interface_forwards_every_frame_in_the_order_of_its_flow() {
             assert_eq!(workers.count(), cores, "{interface}: all take part");
         }
     }
+}
+
+#[test]
+fn a_file_names_the_stacks_congestion_control() {
+    use nicforge_tcp::congestion::Algorithm;
+    let parse = |line: &str| {
+        let text = format!(
+            "[live]\nname = \"test\"\n[settings]\ninterface = \"priv_ring\"\n[[port]]\ntap = \"none\"\n\
+             [tcp]\naddress = [\"10.0.0.2/24\"]\n{line}\n"
+        );
+        parse_live(&text, Path::new("test.toml"), &Catalogue::shipped())
+    };
+    assert_eq!(parse("").unwrap().tcp.unwrap().congestion, None);
+    for algorithm in Algorithm::ALL {
+        let line = format!("congestion = \"{}\"", algorithm.name());
+        assert_eq!(parse(&line).unwrap().tcp.unwrap().congestion, Some(algorithm));
+    }
+    let refused = parse("congestion = \"bbr\"").unwrap_err().to_string();
+    assert!(refused.contains("test.toml:9") && refused.contains("cubic"), "{refused}");
 }
 
 /// Software on a worker's place gets every frame and sends frames of its own, through any interface; nothing is lost

@@ -155,7 +155,7 @@ fn run_with_garbage(interface: &str, seed: u64) -> (LiveRun, Fed, u64) {
 /// The run itself checks that every frame and every buffer is accounted for.
 #[test]
 fn garbage_is_counted_under_its_cause_and_sound_frames_arrive() {
-    for (seed, interface) in (1..).zip(Interfaces::shipped().names()) {
+    for (seed, interface) in (1..).zip(Interfaces::shipped().of_rings()) {
         let (run, fed, came) = run_with_garbage(interface, seed);
         let drops = run.snapshot.drops();
         let counted: BTreeMap<&str, u64> = drops.causes().iter().copied().collect();

@@ -221,7 +221,7 @@ fn a_sleeping_core_is_idle() {
 /// Rings of two entries, of which each interface has its own kind: nothing is lost but by name.
 #[test]
 fn the_smallest_rings_carry_what_they_can() {
-    for interface in nicforge_interfaces::Interfaces::shipped().names() {
+    for interface in nicforge_interfaces::Interfaces::shipped().of_rings() {
         let settings = small()
             .with("interface", interface)
             .with("rx_entries", 2)

@@ -65,7 +65,7 @@ fn shipped_scenarios_take_the_interfaces_that_the_readme_says() {
         let begins = format!("| `{interface}` |");
         readme.lines().find(|line| line.starts_with(&begins)).unwrap()
     };
-    let of_one_server = nicforge_interfaces::Interfaces::shipped().names();
+    let of_one_server = nicforge_interfaces::Interfaces::shipped().of_rings();
     let (_, not_emulated) = row("emulated").split_once("except in").unwrap();
     for path in toml_paths("scenarios") {
         let scenario = load_scenario(&path, &Catalogue::shipped()).unwrap();

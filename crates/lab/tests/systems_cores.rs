@@ -3,7 +3,8 @@
 
 mod whole_systems;
 
-use nicforge_interfaces::kernel::registry::KERNEL_INTERFACES;
+use nicforge_interfaces::describe::Software;
+use nicforge_lab::settings::Catalogue;
 use nicforge_lab::settings::Settings;
 use whole_systems::measure;
 
@@ -18,7 +19,7 @@ fn spreads(interface: &str) -> impl Iterator<Item = bool> {
 
 #[test]
 fn streams_arrive_over_all_cores_whatever_the_link_does() {
-    for &(interface, _) in KERNEL_INTERFACES {
+    for interface in Catalogue::shipped().interfaces_of(Software::Kernel) {
         for cores in [2, 4] {
             for spread in spreads(interface) {
                 let metrics = measure(
@@ -39,7 +40,7 @@ fn streams_arrive_over_all_cores_whatever_the_link_does() {
 
 #[test]
 fn clean_links_lose_nothing_and_drivers_do_nothing_wrong() {
-    for &(interface, _) in KERNEL_INTERFACES {
+    for interface in Catalogue::shipped().interfaces_of(Software::Kernel) {
         for (workload, cores) in [("tcp_receive", 4), ("tcp_transmit", 4), ("web_server", 2), ("nat_gateway", 2)] {
             for spread in spreads(interface) {
                 let metrics = measure(

@@ -5,12 +5,13 @@
 
 mod whole_systems;
 
-use nicforge_interfaces::kernel::registry::KERNEL_INTERFACES;
+use nicforge_interfaces::describe::Software;
+use nicforge_lab::settings::Catalogue;
 use whole_systems::{measure, settings};
 
 /// Runs `workload` over every kind of NIC, for a second.
 fn arrives_as_sent(workload: &str, streams: usize) {
-    for &(interface, _) in KERNEL_INTERFACES {
+    for interface in Catalogue::shipped().interfaces_of(Software::Kernel) {
         let metrics = measure(
             &settings(workload, interface, "OCC")
                 .with("link_loss", 0.02)

@@ -2,14 +2,15 @@
 
 mod whole_systems;
 
-use nicforge_interfaces::kernel::registry::KERNEL_INTERFACES;
+use nicforge_interfaces::describe::Software;
+use nicforge_lab::settings::Catalogue;
 use nicforge_lab::settings::Settings;
 use nicforge_record::Metrics;
 use whole_systems::measure;
 
 /// All NICs of whole systems that are driven by registers.
 fn interfaces() -> impl Iterator<Item = &'static str> {
-    let names = KERNEL_INTERFACES.iter().map(|&(name, _)| name);
+    let names = Catalogue::shipped().interfaces_of(Software::Kernel).into_iter();
     names.filter(|&name| name != "conventional")
 }
 

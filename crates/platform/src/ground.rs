@@ -8,6 +8,8 @@ pub trait Ground: Sized + 'static {
     type Cpu: Cpu + 'static;
     /// A device.
     type Dma: Dma;
+    /// Software on a core in whose steps devices answer register reads.
+    type Reader<'a>: Cpu;
     /// A core that plays a device (interface `emulated`).
     type Player: Cpu + 'static;
 }
@@ -19,6 +21,7 @@ pub struct Sim;
 impl Ground for Sim {
     type Cpu = sim::SimCpu;
     type Dma = sim::SimDma;
+    type Reader<'a> = sim::DeviceReader<'a>;
     type Player = sim::SimCpu;
 }
 
@@ -31,6 +34,8 @@ pub struct Live;
 impl Ground for Live {
     type Cpu = crate::live::LiveCpu;
     type Dma = crate::live::LiveDma;
+    // A read shows what was written last.
+    type Reader<'a> = crate::live::LiveCpu;
     type Player = crate::live::DeviceCpu;
 }
 
@@ -41,5 +46,6 @@ pub struct Flat;
 impl Ground for Flat {
     type Cpu = FlatCpu;
     type Dma = FlatDma;
+    type Reader<'a> = FlatCpu;
     type Player = FlatCpu;
 }

@@ -4,5 +4,5 @@ use nicforge_interfaces::Interfaces;
 
 /// Every receive interface.
 pub fn interfaces() -> Vec<&'static str> {
-    Interfaces::shipped().names()
+    Interfaces::shipped().of_rings()
 }

@@ -86,7 +86,7 @@ fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Halves
     if plan.emulator == Owner::NOBODY {
         return Err(InterfaceError::NoEmulator);
     }
-    let Built { nic: inner, drivers: inner_drivers } = emulates.build::<Played<G>>(plan, space)?;
+    let crate::Halves { nic: inner, drivers: inner_drivers } = emulates.build::<Played<G>>(plan, space)?.rings()?;
     let shape = plan.shape_of(emulates);
     // The registers before are the wrapped interface's.
     let first_doorbell = shape.registers as u32;

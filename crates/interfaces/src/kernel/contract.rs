@@ -36,24 +36,11 @@ pub struct KernelPlan {
     pub sinic: crate::sinic::Options,
 }
 
-/// The NIC's half. Its time is the cursor of the `dma` that it is called with; calls of one NIC
-/// come in the order of their times, or nearly so: a core's step may be ahead of the wire by a
-/// packet's work.
-pub trait KernelNic {
+/// What of a NIC's half needs no way to memory.
+pub trait KernelDevice: Send {
     /// Host memory ends there: said once, when all of it is handed out. A NIC that takes addresses
     /// by register refuses those beyond.
     fn set_memory_end(&mut self, _end: Addr) {}
-
-    /// A frame came in from the wire, last bit at the cursor. The NIC may keep its bytes and leave an
-    /// empty buffer in their place. The cause by which it is dropped is counted by the caller.
-    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &mut Frame) -> Result<(), DropCause>;
-
-    /// A core's write of register `index` arrives. What means nothing is counted and ignored.
-    fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64);
-
-    /// A core's read of register `index` arrives. Returns the value and when the NIC gives it:
-    /// later than the cursor for a register that blocks.
-    fn read_register<D: Dma>(&mut self, dma: &mut D, index: u32) -> (u64, Time);
 
     /// Whether a read of register `index` would block now, and how long at most: whoever reads then
     /// lets pass what happens until it does not.
@@ -61,11 +48,8 @@ pub trait KernelNic {
         None
     }
 
-    /// When it has work of its own to do next: [`advance`](Self::advance) is then called.
+    /// When it has work of its own to do next: [`advance`](KernelNic::advance) is then called.
     fn due(&self) -> Time;
-
-    /// Does what is due by the cursor of `dma`.
-    fn advance<D: Dma>(&mut self, dma: &mut D);
 
     /// Where its frames leave.
     fn port(&mut self) -> &mut Port;
@@ -82,6 +66,25 @@ pub trait KernelNic {
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
+}
+
+/// The NIC's half. Its time is the cursor of the `dma` that it is called with; calls of one NIC
+/// come in the order of their times, or nearly so: a core's step may be ahead of the wire by a
+/// packet's work.
+pub trait KernelNic<D: Dma>: KernelDevice {
+    /// A frame came in from the wire, last bit at the cursor. The NIC may keep its bytes and leave an
+    /// empty buffer in their place. The caller counts the cause by which it is dropped.
+    fn receive(&mut self, dma: &mut D, frame: &mut Frame) -> Result<(), DropCause>;
+
+    /// A core's write of register `index` arrives. What means nothing is counted and ignored.
+    fn write_register(&mut self, dma: &mut D, index: u32, value: u64);
+
+    /// A core's read of register `index` arrives. Returns the value and when the NIC gives it:
+    /// later than the cursor for a register that blocks.
+    fn read_register(&mut self, dma: &mut D, index: u32) -> (u64, Time);
+
+    /// Does what is due by the cursor of `dma`.
+    fn advance(&mut self, dma: &mut D);
 }
 
 /// Payload that is still in the NIC.
@@ -165,42 +168,8 @@ pub struct Advice {
     pub delays_copy: bool,
 }
 
-/// The driver's half. One core polls it; all cores send by it and copy deferred payload, each with
-/// its own level of the pool, from which buffers for received frames come, and to which what was
-/// transmitted goes back.
-pub trait KernelDriver {
-    /// Brings the NIC up.
-    fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache);
-
-    /// The NIC interrupted: asks it why. Returns whether [`poll`](Self::poll) is to be called,
-    /// until when the NIC is kept from interrupting again.
-    fn interrupt<C: Cpu>(&mut self, cpu: &mut C) -> bool;
-
-    /// Frees what was transmitted, appends up to `budget` received packets to `received`, and
-    /// gives the NIC new buffers. Returns whether there may be more; when not, the NIC may
-    /// interrupt again.
-    fn poll<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>, budget: usize) -> bool;
-
-    /// Sends a frame on core `core`.
-    ///
-    /// # Errors
-    /// When there is no room; then the frame is the stack's still, and a later
-    /// [`poll`](Self::poll) follows from an interrupt.
-    fn transmit<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        pool: &mut PoolCache,
-        frame: &Sending,
-        core: usize,
-    ) -> Result<(), TransmitBusy>;
-
-    /// Copies the next `len` bytes of a deferred payload to `to`, and returns when they are there.
-    /// `deferred.len` goes down by what was copied.
-    fn copy_deferred<C: Cpu>(&mut self, _cpu: &mut C, _deferred: &mut Deferred, _to: Addr, _len: u32) {}
-
-    /// Gives up what is left of a deferred payload.
-    fn drop_deferred<C: Cpu>(&mut self, _cpu: &mut C, _deferred: Deferred) {}
-
+/// What of a driver's half needs no core.
+pub trait DriverState {
     /// Whether the NIC is so full that deferred payload should be copied to kernel buffers now,
     /// whether or not a read was requested.
     fn is_pressed(&self) -> bool {
@@ -214,7 +183,39 @@ pub trait KernelDriver {
 
     /// Buffers of the pool that the driver holds: given to the NIC, or not yet transmitted.
     fn buffers_held(&self) -> u64;
+}
+
+/// The driver's half. One core polls it; all cores send by it and copy deferred payload, each with
+/// its own level of the pool, from which buffers for received frames come, and to which what was
+/// transmitted goes back.
+pub trait KernelDriver<C: Cpu>: DriverState {
+    /// Brings the NIC up.
+    fn start(&mut self, cpu: &mut C, pool: &mut PoolCache);
+
+    /// The NIC interrupted: asks it why. Returns whether [`poll`](Self::poll) is to be called,
+    /// until when the NIC is kept from interrupting again.
+    fn interrupt(&mut self, cpu: &mut C) -> bool;
+
+    /// Frees what was transmitted, appends up to `budget` received packets to `received`, and
+    /// gives the NIC new buffers. Returns whether there may be more; when not, the NIC may
+    /// interrupt again.
+    fn poll(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>, budget: usize) -> bool;
+
+    /// Sends a frame on core `core`.
+    ///
+    /// # Errors
+    /// When there is no room; then the frame is the stack's still, and a later
+    /// [`poll`](Self::poll) follows from an interrupt.
+    fn transmit(&mut self, cpu: &mut C, pool: &mut PoolCache, frame: &Sending, core: usize)
+    -> Result<(), TransmitBusy>;
+
+    /// Copies the next `len` bytes of a deferred payload to `to`, and returns when they are there.
+    /// `deferred.len` goes down by what was copied.
+    fn copy_deferred(&mut self, _cpu: &mut C, _deferred: &mut Deferred, _to: Addr, _len: u32) {}
+
+    /// Gives up what is left of a deferred payload.
+    fn drop_deferred(&mut self, _cpu: &mut C, _deferred: Deferred) {}
 
     /// Received frames that neither the NIC nor the stack has for itself.
-    fn between<C: Cpu>(&self, cpu: &mut C) -> Between;
+    fn between(&self, cpu: &mut C) -> Between;
 }

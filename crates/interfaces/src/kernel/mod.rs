@@ -7,19 +7,19 @@
 //!   wire ◄─ Port ◄───┘  registers, DMA └── transmit() ◄────────────────── Sending ◄── stack
 //! ```
 //!
-//! These interfaces differ from those of [`crate::registry`] in that software reads registers,
-//! is interrupted instead of polling for ever, and may leave a packet's payload in the NIC. One
-//! folder each, a line each in [`registry`](mod@registry).
+//! Of the interfaces in [`crate::registry`], these have a MAC and a transmit path of their own: software reads
+//! their registers, is interrupted instead of polling for ever, and may leave a packet's payload in the NIC.
 
 mod contract;
 pub mod conventional;
 mod frame;
 mod lock;
 mod port;
-pub mod registry;
 
-pub use contract::{Advice, Between, Deferred, KernelDriver, KernelNic, KernelPlan, Received, Sending, TransmitBusy};
+pub use contract::{
+    Advice, Between, Deferred, DriverState, KernelDevice, KernelDriver, KernelNic, KernelPlan, Received, Sending,
+    TransmitBusy,
+};
 pub use frame::{Findings, Frame};
 pub use lock::SharedLock;
 pub use port::Port;
-pub use registry::{AnyKernelDriver, AnyKernelNic};

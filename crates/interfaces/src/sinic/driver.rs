@@ -9,7 +9,7 @@ use nicforge_platform::{Addr, AddressSpace, Cpu};
 use super::attention::Attention;
 use super::registers::{Tag, interrupt, rx_done};
 use super::window::{describe, flags};
-use crate::kernel::{Advice, Between, KernelDriver, KernelPlan, Received, Sending, TransmitBusy};
+use crate::kernel::{Advice, Between, DriverState, KernelDriver, KernelPlan, Received, Sending, TransmitBusy};
 
 /// What the driver wants to hear of.
 const RECEIVED: u64 = interrupt::RX_DMA.mask();
@@ -121,8 +121,18 @@ enum Taken {
     NoBuffer,
 }
 
-impl KernelDriver for Driver {
-    fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+impl DriverState for Driver {
+    fn advice(&self) -> Advice {
+        self.attention.advice()
+    }
+
+    fn buffers_held(&self) -> u64 {
+        u64::from(self.posted.is_some()) + self.attention.buffers_held()
+    }
+}
+
+impl<C: Cpu> KernelDriver<C> for Driver {
+    fn start(&mut self, cpu: &mut C, pool: &mut PoolCache) {
         let window = self.attention.window;
         self.copy = (window.read(cpu, Tag::RxMaxCopy, 0) as u32).min(mbuf_room());
         self.per_poll = window.read(cpu, Tag::RxMaxIntr, 0).max(1) as usize;
@@ -133,11 +143,11 @@ impl KernelDriver for Driver {
         self.attention.rest(cpu, RECEIVED);
     }
 
-    fn interrupt<C: Cpu>(&mut self, cpu: &mut C) -> bool {
+    fn interrupt(&mut self, cpu: &mut C) -> bool {
         self.attention.interrupt(cpu, RECEIVED)
     }
 
-    fn poll<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>, budget: usize) -> bool {
+    fn poll(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>, budget: usize) -> bool {
         self.attention.reclaim(cpu, pool);
         for _ in 0..budget.min(self.per_poll) {
             match self.take(cpu, pool, received) {
@@ -154,7 +164,7 @@ impl KernelDriver for Driver {
         true
     }
 
-    fn transmit<C: Cpu>(
+    fn transmit(
         &mut self,
         cpu: &mut C,
         pool: &mut PoolCache,
@@ -164,15 +174,7 @@ impl KernelDriver for Driver {
         self.attention.send(cpu, pool, frame, (core, RECEIVED))
     }
 
-    fn advice(&self) -> Advice {
-        self.attention.advice()
-    }
-
-    fn buffers_held(&self) -> u64 {
-        u64::from(self.posted.is_some()) + self.attention.buffers_held()
-    }
-
-    fn between<C: Cpu>(&self, cpu: &mut C) -> Between {
+    fn between(&self, cpu: &mut C) -> Between {
         let window = self.attention.window;
         let here = self.posted.is_some() && window.has_whole_packet(cpu, 0);
         Between { in_memory: here.into(), deferred: 0, dropped: self.oversized }

@@ -2,6 +2,8 @@
 
 use nicforge_options::{Allowed, Finding, ensure, options};
 
+use super::registers::config;
+
 options! {
     /// What the NIC's Config asks of its driver.
     pub struct DriverOptions {
@@ -23,6 +25,17 @@ options! {
 }
 
 impl DriverOptions {
+    /// The bits of Config that ask for them.
+    pub(super) fn advice(&self) -> u64 {
+        let asked = [
+            (config::POLL, self.driver_polls),
+            (config::RX_THREAD, self.receive_thread),
+            (config::TX_THREAD, self.transmit_thread),
+            (config::RSS, self.spread_receive),
+        ];
+        asked.iter().filter(|(_, is)| *is).fold(0, |all, (bit, _)| all | bit.mask())
+    }
+
     /// Whether the options go together.
     ///
     /// # Errors

@@ -21,6 +21,7 @@ pub(crate) mod tests;
 mod transmit;
 mod window;
 
+use nicforge_options::Finding;
 use nicforge_platform::{AddressSpace, Vector};
 
 pub(crate) use attention::Attention;
@@ -31,8 +32,9 @@ pub use nic::{Nic, RX_DISABLED, Surroundings};
 pub use options::{FRAME_MAX, Options, OptionsError};
 pub(crate) use window::{describe, flags};
 
-use crate::InterfaceError;
+use crate::describe::{Describe, ONLY_KERNELS, Queues, Shape, Software};
 use crate::kernel::{KernelPlan, Port};
+use crate::{Built, Interface, InterfaceError, KnownGround, Plan};
 
 /// Builds both halves.
 ///
@@ -52,4 +54,39 @@ pub(crate) fn nic_of(plan: &KernelPlan, options: &Options) -> Result<Nic, Option
         vector: Vector(plan.device.into()),
     };
     Nic::new(options, &around, Port::new(plan.rate, plan.wire_overhead))
+}
+
+/// The plan of a SINIC whose Config asks of its driver what the scenario says, and the machine.
+pub(crate) fn kernel_plan(plan: &Plan) -> Result<KernelPlan, InterfaceError> {
+    let kernel = plan.kernel()?;
+    let asked: DriverOptions = plan.values.read();
+    let advice = kernel.sinic.advice | asked.advice();
+    Ok(KernelPlan { sinic: Options { advice, ..kernel.sinic.clone() }, ..kernel.clone() })
+}
+
+/// Interface `sinic`.
+#[derive(Clone, Copy, Debug)]
+pub struct Sinic;
+
+impl Describe for Sinic {
+    const NAME: &'static str = "sinic";
+    const ABOUT: &'static str = "FIFOs that the CPU empties and fills by registers";
+    const PLAYED: Result<(), &'static str> = ONLY_KERNELS;
+    const SOFTWARE: Software = Software::Kernel;
+    type Options = DriverOptions;
+
+    fn shape(_options: &DriverOptions, _queues: &Queues<'_>) -> Shape {
+        Shape::without_rings()
+    }
+
+    fn check(options: &DriverOptions, _queues: &Queues<'_>) -> Result<(), Finding> {
+        options.check()
+    }
+}
+
+impl Interface for Sinic {
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, driver) = build(&kernel_plan(plan)?, space)?;
+        Ok(Built::whole(nic, driver))
+    }
 }

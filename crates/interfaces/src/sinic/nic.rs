@@ -14,7 +14,7 @@ use super::options::{Options, OptionsError};
 use super::receive::{ReceiveEvents, ReceiveSide, Refused};
 use super::registers::{config, interrupt};
 use super::transmit::{Next, TransmitSide};
-use crate::kernel::{Frame, KernelNic, Port};
+use crate::kernel::{Frame, KernelDevice, KernelNic, Port};
 
 mod access;
 
@@ -220,39 +220,9 @@ fn transmit_side(options: &Options, around: &Surroundings) -> TransmitSide {
     TransmitSide::new(options.sets(), size, mark)
 }
 
-impl KernelNic for Nic {
+impl KernelDevice for Nic {
     fn set_memory_end(&mut self, end: Addr) {
         self.memory_end = end;
-    }
-
-    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &mut Frame) -> Result<(), DropCause> {
-        self.run_to(dma, dma.now());
-        if !config::RX_EN.is_set(self.enables) {
-            return Err(RX_DISABLED);
-        }
-        let events = self.receive.arrive(frame).map_err(|refused| match refused {
-            Refused::Full => DropCause::FIFO_FULL,
-            Refused::LongerThanFifo => DropCause::LONGER_THAN_FIFO,
-            Refused::Length => DropCause::OVERSIZED,
-        })?;
-        self.raise_receive(events, interrupt::RX_PACKET.mask());
-        self.begin_copy(dma);
-        Ok(())
-    }
-
-    fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) {
-        self.run_to(dma, dma.now());
-        if let Err(misuse) = self.write(dma, index, value) {
-            self.misuses[misuse as usize] += 1;
-        }
-    }
-
-    fn read_register<D: Dma>(&mut self, dma: &mut D, index: u32) -> (u64, Time) {
-        self.run_to(dma, dma.now());
-        self.read(dma, index).unwrap_or_else(|misuse| {
-            self.misuses[misuse as usize] += 1;
-            (u64::MAX, self.now)
-        })
     }
 
     fn blocks(&self, index: u32) -> Option<Time> {
@@ -261,10 +231,6 @@ impl KernelNic for Nic {
 
     fn due(&self) -> Time {
         self.next_event()
-    }
-
-    fn advance<D: Dma>(&mut self, dma: &mut D) {
-        self.run_to(dma, dma.now());
     }
 
     fn port(&mut self) -> &mut Port {
@@ -282,5 +248,41 @@ impl KernelNic for Nic {
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let misuses = Misuse::ALL.iter().map(|&misuse| (misuse.name(), self.misuses(misuse)));
         misuses.chain([("tx_oversized", self.transmit.oversized), ("reset_packets", self.reset_packets)]).collect()
+    }
+}
+
+impl<D: Dma> KernelNic<D> for Nic {
+    fn receive(&mut self, dma: &mut D, frame: &mut Frame) -> Result<(), DropCause> {
+        self.run_to(dma, dma.now());
+        if !config::RX_EN.is_set(self.enables) {
+            return Err(RX_DISABLED);
+        }
+        let events = self.receive.arrive(frame).map_err(|refused| match refused {
+            Refused::Full => DropCause::FIFO_FULL,
+            Refused::LongerThanFifo => DropCause::LONGER_THAN_FIFO,
+            Refused::Length => DropCause::OVERSIZED,
+        })?;
+        self.raise_receive(events, interrupt::RX_PACKET.mask());
+        self.begin_copy(dma);
+        Ok(())
+    }
+
+    fn write_register(&mut self, dma: &mut D, index: u32, value: u64) {
+        self.run_to(dma, dma.now());
+        if let Err(misuse) = self.write(dma, index, value) {
+            self.misuses[misuse as usize] += 1;
+        }
+    }
+
+    fn read_register(&mut self, dma: &mut D, index: u32) -> (u64, Time) {
+        self.run_to(dma, dma.now());
+        self.read(dma, index).unwrap_or_else(|misuse| {
+            self.misuses[misuse as usize] += 1;
+            (u64::MAX, self.now)
+        })
+    }
+
+    fn advance(&mut self, dma: &mut D) {
+        self.run_to(dma, dma.now());
     }
 }

@@ -14,7 +14,7 @@ use super::frames::{frame, number_of, stamp};
 use super::ground::{CpuOf, DmaOf};
 use super::{Ground, Setup, build};
 use crate::emulated::Lost;
-use crate::{Built, Plan};
+use crate::{Halves, Plan};
 
 /// What the NIC and stages say of every frame, in all 32 bits: its stack left to it to compute a checksum and to cut.
 const FLAGS: RxFlags = RxFlags::L3_BAD.with(RxFlags::L4_BAD).with(RxFlags::L4_BEGUN).with(RxFlags(0xc35a_9600));
@@ -75,7 +75,7 @@ impl<G: Ground> Bench<G> {
     pub fn built(
         interface: &'static str,
         setup: &Setup,
-        build: impl FnOnce(&Plan, &mut AddressSpace) -> Built<G::On>,
+        build: impl FnOnce(&Plan, &mut AddressSpace) -> Halves<G::On>,
     ) -> Bench<G> {
         let mut space = AddressSpace::default();
         let near_bytes = setup.near_buffers(interface) * setup.room as u64;
@@ -86,7 +86,7 @@ impl<G: Ground> Bench<G> {
         let near = nicmem.alloc_nicmem(Application::default(), near_bytes);
         let near = near.ok().map(|memory| Pool::over_nicmem(&mut space, memory, setup.room as u64));
         let plan = setup.plan_with(pool, near, nicmem.keys());
-        let Built { nic, drivers } = build(&plan, &mut space);
+        let Halves { nic, drivers } = build(&plan, &mut space);
         let mut cache = |pool| PoolCache::new(&mut space, pool, setup.cache, Cycles(1));
         let caches = (0..setup.queues).map(|_| match near {
             Some(near) => cache(pool).with_nicmem(cache(near)),

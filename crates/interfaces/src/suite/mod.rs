@@ -55,11 +55,11 @@ use std::cell::RefCell;
 use crate::emulated::played_by_cores;
 use nicforge_platform::AddressSpace;
 
-use crate::{Built, Interface, InterfaceEntry, InterfaceError, Interfaces, KnownGround, Plan};
+use crate::{Halves, Interface, InterfaceEntry, InterfaceError, Interfaces, KnownGround, Plan};
 
-/// The names of all interfaces.
+/// The names of all interfaces of rings.
 pub(crate) fn names() -> Vec<&'static str> {
-    Interfaces::shipped().names()
+    Interfaces::shipped().of_rings()
 }
 
 thread_local! {
@@ -75,8 +75,8 @@ pub(crate) fn build<G: KnownGround>(
     name: &str,
     plan: &Plan,
     space: &mut AddressSpace,
-) -> Result<Built<G>, InterfaceError> {
-    find(name)?.build(plan, space)
+) -> Result<Halves<G>, InterfaceError> {
+    find(name)?.build(plan, space)?.rings()
 }
 
 /// Interface `name`, shipped or of another crate.

@@ -132,6 +132,7 @@ impl Setup {
             values: self.values(),
             seed: 1,
             emulator_fills: false,
+            kernel: None,
         }
     }
 

@@ -15,7 +15,9 @@ use nicforge_units::Time;
 
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, Ipv4View};
 
-use crate::kernel::{Advice, Between, Deferred, KernelDriver, KernelPlan, Received, Sending, SharedLock, TransmitBusy};
+use crate::kernel::{
+    Advice, Between, Deferred, DriverState, KernelDriver, KernelPlan, Received, Sending, SharedLock, TransmitBusy,
+};
 use crate::sinic::registers::{Tag, config, interrupt, rx_done};
 use crate::sinic::{Attention, describe, flags};
 
@@ -239,8 +241,23 @@ fn headers_len(head: &[u8], done: u64) -> Option<u32> {
     is_tcp.then_some((l4_at + usize::from(data_offset >> 4) * 4) as u32)
 }
 
-impl KernelDriver for Driver {
-    fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+impl DriverState for Driver {
+    fn advice(&self) -> Advice {
+        self.attention.advice()
+    }
+
+    /// The FIFO is above its watermark, or hardly a virtual NIC is left for further packets.
+    fn is_pressed(&self) -> bool {
+        self.leaves && (self.fills() || self.posted.len() * 2 < self.vnics)
+    }
+
+    fn buffers_held(&self) -> u64 {
+        (self.posted.len() + self.spare.len()) as u64 + self.attention.buffers_held()
+    }
+}
+
+impl<C: Cpu> KernelDriver<C> for Driver {
+    fn start(&mut self, cpu: &mut C, pool: &mut PoolCache) {
         let window = self.attention.window;
         self.copy = (window.read(cpu, Tag::RxMaxCopy, 0) as u32).min(mbuf_room());
         self.mark = window.read(cpu, Tag::RxFifoMark, 0);
@@ -251,11 +268,11 @@ impl KernelDriver for Driver {
         self.attention.rest(cpu, self.conditions());
     }
 
-    fn interrupt<C: Cpu>(&mut self, cpu: &mut C) -> bool {
+    fn interrupt(&mut self, cpu: &mut C) -> bool {
         self.attention.interrupt(cpu, self.conditions())
     }
 
-    fn poll<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>, budget: usize) -> bool {
+    fn poll(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>, budget: usize) -> bool {
         self.attention.reclaim(cpu, pool);
         self.refill(cpu, pool);
         // What completes from here on is an event again.
@@ -275,7 +292,7 @@ impl KernelDriver for Driver {
         true
     }
 
-    fn transmit<C: Cpu>(
+    fn transmit(
         &mut self,
         cpu: &mut C,
         pool: &mut PoolCache,
@@ -286,11 +303,7 @@ impl KernelDriver for Driver {
         self.attention.send(cpu, pool, frame, (core, received))
     }
 
-    fn advice(&self) -> Advice {
-        self.attention.advice()
-    }
-
-    fn copy_deferred<C: Cpu>(&mut self, cpu: &mut C, deferred: &mut Deferred, to: Addr, len: u32) {
+    fn copy_deferred(&mut self, cpu: &mut C, deferred: &mut Deferred, to: Addr, len: u32) {
         let vnic = deferred.handle as u16;
         let len = len.min(deferred.len);
         self.copy(cpu, vnic, to, len);
@@ -300,7 +313,7 @@ impl KernelDriver for Driver {
         }
     }
 
-    fn drop_deferred<C: Cpu>(&mut self, cpu: &mut C, deferred: Deferred) {
+    fn drop_deferred(&mut self, cpu: &mut C, deferred: Deferred) {
         let vnic = deferred.handle as u16;
         self.discard(cpu, vnic, deferred.len);
         if deferred.len > 0 {
@@ -308,16 +321,7 @@ impl KernelDriver for Driver {
         }
     }
 
-    /// The FIFO is above its watermark, or hardly a virtual NIC is left for further packets.
-    fn is_pressed(&self) -> bool {
-        self.leaves && (self.fills() || self.posted.len() * 2 < self.vnics)
-    }
-
-    fn buffers_held(&self) -> u64 {
-        (self.posted.len() + self.spare.len()) as u64 + self.attention.buffers_held()
-    }
-
-    fn between<C: Cpu>(&self, cpu: &mut C) -> Between {
+    fn between(&self, cpu: &mut C) -> Between {
         let window = self.attention.window;
         let posted = self.posted.iter();
         let here = posted.filter(|posted| window.has_whole_packet(cpu, posted.vnic));

@@ -18,10 +18,11 @@ use nicforge_wire::headers::MacAddress;
 
 use super::config::LiveConfig;
 use super::device::{Books, Device, FullOptions, Policy, TooLong, fill};
+use super::idle::{Idle, IdleOptions};
 use super::layout::{Blueprint, Layout};
 use super::neighbour::{self, AskOptions, Asked};
 use super::ports::{Neighbour, PortConfig, PortOptions};
-use super::worker::{IdleOptions, Worker, WorkerParts};
+use super::worker::{Worker, WorkerParts};
 use crate::run::{RunError, app_of_settings, heuristic};
 use crate::scenario::Assignment;
 use crate::settings::Settings;
@@ -61,15 +62,15 @@ pub struct Assembly {
     pub control: Control,
     /// Wakes the device.
     pub bell: Bell,
-    /// Wakes the only worker, where that is software with a wait of its own.
-    pub event: Option<WakeEvent>,
+    /// Interrupts each worker, where workers wait for that.
+    pub events: Vec<WakeEvent>,
 }
 
 impl Assembly {
     /// Worker `number` of this process, made of `parts`.
     pub fn worker(&self, number: usize, parts: WorkerParts) -> Worker {
         let cpu = LiveCpu::new(self.control.clone(), self.bell.clone(), number);
-        Worker::new(cpu, parts)
+        Worker::new(cpu, parts, self.events.get(number).cloned())
     }
 
     /// All workers, as threads of this process.
@@ -110,7 +111,12 @@ pub fn put_together(
     let config = &blueprint.config;
     let Layout { space, shape, pool, near, ledgers, mut nics, mut workers, mut fills, starts } = blueprint.lay_out()?;
     let mut control = Control::new(&space, &shape)?;
-    let event = config.tcp.is_some().then(|| control.wake_by_event(0)).transpose()?;
+    let interrupted = if config.tcp.is_some() || config.live.read::<IdleOptions>().idle == Idle::Interrupt {
+        workers.len()
+    } else {
+        0
+    };
+    let events = (0..interrupted).map(|worker| control.wake_by_event(worker)).collect::<Result<Vec<_>, _>>()?;
     let bell = Bell::new()?;
     let cpu = |number| LiveCpu::new(control.clone(), bell.clone(), number);
     for pool in std::iter::once(&pool).chain(&near) {
@@ -167,7 +173,7 @@ pub fn put_together(
         near,
         control,
         bell,
-        event,
+        events,
     })
 }
 

@@ -16,16 +16,17 @@ use std::sync::Arc;
 
 use nicforge_apps::NeededAddress;
 use nicforge_apps::options::RouteOptions;
+use nicforge_interfaces::describe::Software;
 use nicforge_options::{Allowed, ConfigError, Form, Owner, Place, SECONDS_MAX, Section, options};
 
 use super::assemble::SegmentOptions;
 use super::attach::AttachOptions;
 use super::device::FullOptions;
+use super::idle::{Idle, IdleOptions};
 use super::neighbour::AskOptions;
 use super::pin::PinOptions;
 use super::ports::{self, Neighbour, PortConfig};
 use super::stack::{self, TcpOptions};
-use super::worker::IdleOptions;
 use crate::scenario::{Assignment, FILE_NAME, find_file, is_file_name};
 use crate::settings::{Catalogue, Settings, of_live_run};
 
@@ -196,6 +197,11 @@ pub fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
         return Err(ConfigError::new(place, wrong, right));
     }
     check_interface(config, place)?;
+    if config.live.read::<IdleOptions>().idle == Idle::Interrupt && config.attach().is_some() {
+        let wrong = "workers that attach cannot be interrupted: the event is this process's";
+        let place = config.live.place_of("idle");
+        return Err(ConfigError::new(place, wrong, "set idle to \"sleep\", or leave `attach` out"));
+    }
     stack::check(config)?;
     let found = config.settings.check_interface().and_then(|()| config.settings.check_nicmem());
     if let Err(finding) = found {
@@ -236,10 +242,10 @@ pub(super) fn place_of<'a>(config: &'a LiveConfig, key: &str, place: &'a Place) 
 /// Interfaces of whole systems are simulated only.
 fn check_interface(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
     let (name, catalogue) = (config.settings.interface(), config.settings.catalogue());
-    if catalogue.interface(&name).is_some() {
+    let live = catalogue.interfaces_of(Software::PacketLoop);
+    if live.contains(&name.as_str()) {
         return Ok(());
     }
-    let live: Vec<&str> = catalogue.interfaces().collect();
     let wrong = format!("`{name}` is one of whole systems, which are simulated only");
     let right = format!("use one of {}", live.join(", "));
     let place = place_of(config, "interface", place);

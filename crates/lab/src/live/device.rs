@@ -18,7 +18,7 @@ use nicforge_units::Time;
 
 use nicforge_options::{choice, options};
 
-use super::worker::Idle;
+use super::idle::Idle;
 use super::{Shared, locked};
 
 mod counts;
@@ -242,7 +242,7 @@ impl Device {
             }
             empty += 1;
             match self.policy.idle {
-                Idle::Sleep if empty > ROUNDS_BEFORE_SLEEP => self.sleep()?,
+                Idle::Sleep | Idle::Interrupt if empty > ROUNDS_BEFORE_SLEEP => self.sleep()?,
                 _ => std::hint::spin_loop(),
             }
         }

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use nicforge_apps::{AppConfig, AppError, AppGround, Apps, Place};
-use nicforge_interfaces::{Built, KnownGround, Plan, emulated};
+use nicforge_interfaces::{Halves, KnownGround, Plan, emulated};
 use nicforge_nic::stage::{Chain, STAGE_REGISTERS};
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{
@@ -19,7 +19,8 @@ use nicforge_stages::{BuiltStage, StageError, StageGround, Start};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
 
 use super::config::LiveConfig;
-use super::worker::{IdleOptions, WorkerParts};
+use super::idle::IdleOptions;
+use super::worker::WorkerParts;
 use crate::nicmem::NearMemory;
 use crate::packet_loop::{Burst, PacketLoop};
 use crate::run::stages::{BEHIND_RESPONDER, plan_of as stage_plan};
@@ -99,7 +100,7 @@ impl Blueprint {
             tx_rings.push(transmit_rings(&mut space, settings)?);
             let plan = plan_of(settings, &registry.interfaces, &surroundings(device, count), pool, &near);
             let entry = registry.interfaces.find(&settings.interface())?;
-            let Built::<G> { nic: mut half, drivers: of_queues } = entry.build(&plan, &mut space)?;
+            let Halves::<G> { nic: mut half, drivers: of_queues } = entry.build(&plan, &mut space)?.rings()?;
             fills.extend(level_of_player::<G>(&mut space, &mut *half, &plan, ledgers.first()));
             halves.push(half);
             for (worker, driver) in drivers.iter_mut().zip(of_queues) {

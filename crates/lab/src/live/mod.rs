@@ -25,6 +25,7 @@ mod attach;
 mod config;
 mod device;
 mod events;
+mod idle;
 mod layout;
 mod neighbour;
 mod outcome;
@@ -46,7 +47,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nicforge_nic::Pool;
-use nicforge_platform::live::{Bell, Clock, LiveCpu};
+use nicforge_platform::live::{Bell, Clock, LiveCpu, WakeEvent};
 use nicforge_units::Time;
 
 pub use attach::{Attached, attach};
@@ -65,10 +66,10 @@ pub use worker::WorkerCounts;
 use crate::run::RunError;
 use assemble::{Assembly, assemble, open_ports};
 use device::{Device, Phase};
+use idle::{Idle, IdleOptions};
 use pin::{Places, go_to};
 use software::WorkerPort;
 use timeline::Timeline;
-use worker::{Idle, IdleOptions};
 
 /// How often a run looks whether it shall end, and tells what was counted.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -224,7 +225,7 @@ pub fn run_software(
     let cpu = LiveCpu::new(assembly.control.clone(), assembly.bell.clone(), 0);
     let cpu = if config.live.read::<IdleOptions>().idle == Idle::Spin { cpu.device_polls() } else { cpu };
     let parts = assembly.workers.pop().filter(|_| assembly.workers.is_empty());
-    let (Some(parts), Some(event)) = (parts, assembly.event.take()) else {
+    let (Some(parts), Some(event)) = (parts, assembly.events.pop()) else {
         return Err(RunError::Software("takes one worker, and a `[tcp]` in the file".into()));
     };
     let port = WorkerPort::new(cpu, parts, event, behind);
@@ -272,7 +273,7 @@ fn run_threads(
     watch: Watch<'_>,
 ) -> Result<LiveRun, RunError> {
     let mut workers = assembly.take_workers();
-    let Assembly { mut device, pool, near, control, bell, .. } = assembly;
+    let Assembly { mut device, pool, near, control, bell, events, .. } = assembly;
     let shared = Shared::new(workers.len());
     let mut watched = None;
     // Before the first frame comes in.
@@ -298,6 +299,7 @@ fn run_threads(
         watched = Some(shared.watch(config, clock, stop, watch, works));
         shared.drain(clock, &bell, works);
         shared.workers_stop.store(true, Ordering::Release);
+        events.iter().for_each(WakeEvent::raise);
         let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
         shared.end(&bell);
         // A panic is a defect of ours, and goes on as one.

@@ -45,7 +45,7 @@ fn scribble(control: &Control, stop: &AtomicBool, seed: u64) -> u64 {
 
 #[test]
 fn nonsense_in_the_region_does_not_stop_the_device() {
-    let interfaces = Interfaces::shipped().names();
+    let interfaces = Interfaces::shipped().of_rings();
     let plain = interfaces.iter().map(|name| format!("{name:?}"));
     let played = played_by_cores().into_iter().map(|name| format!("\"emulated\"\nemulates = {name:?}"));
     for (seed, interface) in (0..).zip(plain.chain(played)) {

@@ -7,38 +7,19 @@ use std::time::Duration;
 
 use nicforge_nic::DropCounters;
 use nicforge_platform::Cpu;
-use nicforge_platform::live::LiveCpu;
+use nicforge_platform::live::{LiveCpu, WakeEvent};
 use nicforge_units::Time;
 
-use nicforge_options::{choice, options};
-use serde::{Deserialize, Serialize};
-
+use super::idle::Idle;
 use crate::packet_loop::PacketLoop;
-
-choice! {
-    /// What device and workers do without work.
-    #[derive(Serialize, Deserialize)]
-    pub enum Idle {
-        /// Poll a few times more, then sleep until a wake-up.
-        Sleep = "sleep",
-        /// Poll on: the shortest reaction, for a whole core each.
-        Spin = "spin",
-    }
-}
-
-options! {
-    /// Threads without work.
-    pub struct IdleOptions {
-        /// What device and workers do without work: sleep until a wake-up, or poll on.
-        idle: Idle = Idle::Sleep, "", Idle::ALLOWED;
-    }
-}
 
 /// Empty turns before a worker sleeps: about as long as a wake-up takes.
 const TURNS_BEFORE_SLEEP: u32 = 200;
 /// How long it sleeps at most, while the device has buffers of its to give back and else.
 const NAP: Duration = Duration::from_millis(1);
 const SLEEP: Duration = Duration::from_millis(50);
+/// How long it waits for an interrupt at most: then it publishes how long it was idle.
+const WAIT: Duration = Duration::from_millis(500);
 /// How often a worker publishes its counts.
 const TELL_EVERY: Time = Time::from_ms(50);
 
@@ -83,6 +64,8 @@ pub struct WorkerParts<C: Cpu = LiveCpu> {
 pub struct Worker {
     cpu: LiveCpu,
     parts: WorkerParts,
+    /// What the device interrupts it by, if it does.
+    event: Option<WakeEvent>,
     counts: WorkerCounts,
     idle: Time,
     /// Receive calls: those made, and those that it would have made while it slept, at the pace of the empty
@@ -101,12 +84,13 @@ pub enum Ended {
 }
 
 impl Worker {
-    /// A worker on `cpu`.
-    pub fn new(cpu: LiveCpu, parts: WorkerParts) -> Worker {
+    /// A worker on `cpu`, which the device interrupts by `event`, or wakes.
+    pub fn new(cpu: LiveCpu, parts: WorkerParts, event: Option<WakeEvent>) -> Worker {
         let polled = parts.idle == Idle::Spin;
         Worker {
             cpu: if polled { cpu.device_polls() } else { cpu },
             parts,
+            event,
             counts: WorkerCounts::default(),
             idle: Time::ZERO,
             calls: 0,
@@ -122,7 +106,13 @@ impl Worker {
     /// Works until `stop` and nothing is left to do, or until the device orders a halt; tells `told`
     /// now and then what was counted, and at the end.
     pub fn run(&mut self, stop: &AtomicBool, mut told: impl FnMut(&WorkerCounts)) -> Ended {
-        let mut empty = 0;
+        let mut empty = 0u32;
+        // Empty turns before it sleeps.
+        let patience = match self.parts.idle {
+            Idle::Sleep => TURNS_BEFORE_SLEEP,
+            Idle::Interrupt => 1,
+            Idle::Spin => u32::MAX,
+        };
         let mut before = self.cpu.tick();
         let (mut told_at, mut last_busy) = (before, before);
         loop {
@@ -146,13 +136,14 @@ impl Worker {
             if stop.load(Ordering::Acquire) {
                 break;
             }
-            empty += 1;
-            if empty == TURNS_BEFORE_SLEEP {
+            empty = empty.saturating_add(1);
+            if empty == patience {
                 self.empty_turn = Time::from_ps((now - last_busy).as_ps() / u64::from(empty));
             }
-            match self.parts.idle {
-                Idle::Sleep if empty > TURNS_BEFORE_SLEEP => self.sleep(),
-                _ => std::hint::spin_loop(),
+            if empty > patience {
+                self.sleep();
+            } else {
+                std::hint::spin_loop();
             }
         }
         told(self.counts());
@@ -177,14 +168,25 @@ impl Worker {
             return;
         }
         let waits = self.parts.software.buffers_in_rings().1 > 0;
-        let most = if waits { NAP } else { SLEEP };
+        let most = match &self.event {
+            _ if waits => NAP,
+            Some(_) => WAIT,
+            None => SLEEP,
+        };
         let Some(every) = self.parts.calls_every else {
-            return self.cpu.sleep(most);
+            return self.wait(most);
         };
         let from = self.cpu.tick();
-        self.cpu.sleep(most.min(Duration::from_nanos(every.as_ps() / 2_000)));
+        self.wait(most.min(Duration::from_nanos(every.as_ps() / 2_000)));
         let turns = (self.cpu.tick() - from).as_ps() / self.empty_turn.as_ps().max(1);
         self.calls += turns * self.parts.software.queues() as u64;
+    }
+
+    fn wait(&self, most: Duration) {
+        match &self.event {
+            Some(event) => self.cpu.sleep_until_interrupt(event, most),
+            None => self.cpu.sleep(most),
+        }
     }
 
     /// What it counted so far.

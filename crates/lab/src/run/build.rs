@@ -162,8 +162,8 @@ pub fn build(machine: &Machine, settings: &Settings, seed: u64, io: &RunIo) -> R
 
 /// The host: cores that run the application, co-runners, and cores that play its NICs.
 fn host_of(parts: HostParts, machine: Lent<SimHost>, settings: &Settings, hardware: &Hardware) -> Host {
-    let mut devices: Vec<Device> =
-        parts.nics.into_iter().map(|(nic, port)| Device::Ring(RingDevice::new(nic, port))).collect();
+    let device = |(nic, port)| -> Box<dyn Device> { Box::new(RingDevice::new(nic, port)) };
+    let devices: Vec<Box<dyn Device>> = parts.nics.into_iter().map(device).collect();
     let starts = Time::from_seconds(settings.read::<Measurement>().polling_starts_ms / 1e3);
     let packets = parts.cores.into_iter().map(|PacketCore { core, software }| {
         Core::new(core, Box::new(PacketProgram::new(software))).starting_at(starts)
@@ -175,7 +175,7 @@ fn host_of(parts: HostParts, machine: Lent<SimHost>, settings: &Settings, hardwa
         if settings.emulator_cores_here() == 0 {
             core.be_behind_link(hardware.other_socket.latency);
         }
-        let queues = devices[device].ring_nic().map_or(0, |nic| nic.receive.queues());
+        let queues = devices[device].rings().map_or(0, |device| device.nic.receive.queues());
         Core::new(core, Box::new(EmulatorProgram::new(device, queues)))
     });
     cores.extend(players.collect::<Vec<_>>());

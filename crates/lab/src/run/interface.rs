@@ -2,7 +2,7 @@
 
 use nicforge_interfaces::emulated::EmulatedOptions;
 use nicforge_interfaces::sh_ring_dynamic::Heuristic;
-use nicforge_interfaces::{Built, Interfaces, Plan};
+use nicforge_interfaces::{Halves, Interfaces, Plan};
 use nicforge_nic::{DriverCosts, DriverHalf, Pool, ReceiveHalf, TransmitOptions};
 use nicforge_options::Values;
 use nicforge_platform::sim::{Hardware, SimCpu, SimDma};
@@ -61,11 +61,12 @@ pub(crate) fn plan_of(
         values: Values::clone(settings),
         seed: around.seed,
         emulator_fills: around.emulator_fills,
+        kernel: None,
     }
 }
 
-/// An interface's halves.
-pub struct Halves {
+/// An interface's halves on all NICs.
+pub struct AllHalves {
     /// One for each NIC.
     pub nics: Vec<Box<dyn ReceiveHalf<SimDma>>>,
     /// One for each queue of all NICs.
@@ -92,7 +93,7 @@ pub fn interface(
     given: &Given<'_>,
     seed: u64,
     space: &mut AddressSpace,
-) -> Result<Halves, RunError> {
+) -> Result<AllHalves, RunError> {
     let &Given { interfaces, hardware, pool, near, costs } = given;
     let entry = interfaces.find(&settings.interface())?;
     let (cores, queues) = (settings.cores(), settings.queues());
@@ -110,11 +111,11 @@ pub fn interface(
             seed,
         };
         let plan = plan_of(settings, interfaces, &around, pool, near);
-        let built: Built<Sim> = entry.build(&plan, space)?;
-        nics.push(built.nic);
-        drivers.extend(built.drivers);
+        let halves: Halves<Sim> = entry.build(&plan, space)?.rings()?;
+        nics.push(halves.nic);
+        drivers.extend(halves.drivers);
     }
-    Ok(Halves { nics, drivers })
+    Ok(AllHalves { nics, drivers })
 }
 
 /// What a control core decides by, where the interface has one.

@@ -3,8 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use nicforge_apps::options::{HotAreaOptions, HotOptions};
-use nicforge_interfaces::describe::Description;
-use nicforge_interfaces::kernel;
+use nicforge_interfaces::describe::{Description, Software};
 use nicforge_nic::{NicmemOptions, PoolOptions, TransmitOptions};
 use nicforge_options::{Owner, Vocabulary};
 
@@ -30,13 +29,14 @@ impl Catalogue {
         Arc::clone(&SHIPPED)
     }
 
-    /// The catalogue of what `registry` has, of the interfaces of whole systems, and of the lab.
+    /// The catalogue of what `registry` has, and of the lab.
     pub fn new(registry: Registry) -> Catalogue {
         let entries = registry.interfaces.entries().iter();
         let interfaces: Vec<Description> = entries.map(|entry| entry.description.clone()).collect();
         let applications = registry.apps.entries().iter().map(|entry| entry.owner.clone());
         // Columns of reports have this order: an interface that builds on another is said before the cores.
-        let (built_on, plain): (Vec<_>, Vec<_>) = interfaces.iter().partition(|interface| interface.builds_on());
+        let of = |software| interfaces.iter().filter(move |interface| interface.software == software);
+        let (built_on, plain): (Vec<_>, Vec<_>) = of(Software::PacketLoop).partition(|interface| interface.builds_on());
         let owner = |interface: &Description| interface.owner.clone();
         let mut owners = vec![lab::<Run>("every run")];
         owners.extend(built_on.into_iter().map(owner));
@@ -49,7 +49,7 @@ impl Catalogue {
             lab::<Clock>("every run"),
             lab::<SystemOptions>(SYSTEMS),
         ]);
-        owners.extend(kernel::registry::owners());
+        owners.extend(of(Software::Kernel).map(owner));
         owners.extend([
             lab::<Streams>("whole systems but workload = iscsi_initiator"),
             lab::<Sockets>(SYSTEMS),
@@ -97,21 +97,15 @@ impl Catalogue {
         &self.vocabulary
     }
 
-    /// What interface `name` says about itself; `None` for unknown ones and those of whole systems.
+    /// What interface `name` says about itself, if it is known.
     pub fn interface(&self, name: &str) -> Option<&Description> {
         self.interfaces.iter().find(|interface| interface.owner.name == name)
     }
 
-    /// The names of all interfaces but those of whole systems.
-    pub fn interfaces(&self) -> impl Iterator<Item = &'static str> {
-        self.interfaces.iter().map(|interface| interface.owner.name)
-    }
-
-    /// The interfaces of whole systems.
-    pub fn system_interfaces(&self) -> Vec<&'static str> {
-        let mut names = self.vocabulary.names("interface");
-        names.retain(|name| self.interface(name).is_none());
-        names
+    /// The names of the interfaces that `software` uses.
+    pub fn interfaces_of(&self, software: Software) -> Vec<&'static str> {
+        let used = self.interfaces.iter().filter(|interface| interface.software == software);
+        used.map(|interface| interface.owner.name).collect()
     }
 }
 

@@ -2,8 +2,7 @@
 
 use nicforge_apps::kvs::hot_place_bytes;
 use nicforge_apps::options::{HotAreaOptions, KvsOptions};
-use nicforge_interfaces::describe::Queues;
-use nicforge_interfaces::sinic::DriverOptions;
+use nicforge_interfaces::describe::{Queues, Software};
 use nicforge_nic::NicmemOptions;
 use nicforge_options::{Finding, ensure, nearest};
 use nicforge_wire::traffic::FRAME_BYTES_MAX;
@@ -40,11 +39,8 @@ impl Settings {
 
     fn check_workload(&self) -> Result<(), Finding> {
         let Run { workload, interface } = self.read();
-        let known = if self.is_of_whole_systems() {
-            self.catalogue().system_interfaces()
-        } else {
-            self.catalogue().interfaces().collect()
-        };
+        let software = if self.is_of_whole_systems() { Software::Kernel } else { Software::PacketLoop };
+        let known = self.catalogue().interfaces_of(software);
         ensure(known.contains(&interface.as_str()), &["interface", "workload"], || {
             (
                 format!("workload \"{}\" has no interface \"{interface}\"", workload.word()),
@@ -65,11 +61,12 @@ impl Settings {
         };
         let why_not = |name: &str| match self.catalogue().interface(name) {
             Some(inner) => inner.played.err(),
-            None => Some("only whole systems have it"),
+            None => Some("there is none of this name"),
         };
         let why = why_not(&wanted);
         ensure(why.is_none(), &["emulates"], || {
-            let fit: Vec<&str> = self.catalogue().interfaces().filter(|name| why_not(name).is_none()).collect();
+            let mut fit = self.catalogue().interfaces_of(Software::PacketLoop);
+            fit.retain(|name| why_not(name).is_none());
             (
                 format!("`emulates` cannot be \"{wanted}\": {}", why.unwrap_or_default()),
                 format!("{} can be emulated", fit.join(", ")),
@@ -138,7 +135,7 @@ impl Settings {
             )
         })?;
         // Whoever has no such driver has its defaults, which go together.
-        if self.counts("driver_polls") { self.read::<DriverOptions>().check() } else { Ok(()) }
+        self.check_interface()
     }
 
     fn check_times(&self) -> Result<(), Finding> {

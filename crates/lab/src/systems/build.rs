@@ -3,11 +3,11 @@
 use std::net::Ipv4Addr;
 
 use nicforge_apps::{AppConfig, PortMap};
+use nicforge_interfaces::InterfaceEntry;
 use nicforge_interfaces::kernel::Frame;
-use nicforge_interfaces::sinic::DriverOptions;
-use nicforge_interfaces::sinic::Options;
-use nicforge_interfaces::sinic::registers::config;
+use nicforge_interfaces::kernel::conventional::Conventional;
 use nicforge_nic::DriverCosts;
+use nicforge_options::Values;
 use nicforge_platform::Addr;
 use nicforge_units::{Bytes, Cycles, Frequency};
 use nicforge_wire::link::Link;
@@ -128,44 +128,32 @@ impl Parts<'_> {
         KernelCosts { controller: Cycles(clock.cycles_in(attachment.controller) as u64), ..self.machine.kernel.clone() }
     }
 
-    /// The machine's SINIC, whose Config asks of its driver what the settings say.
-    fn sinic(&self) -> Options {
-        let DriverOptions { driver_polls, receive_thread, transmit_thread, spread_receive } = self.settings.read();
-        let asked = [
-            (config::POLL, driver_polls),
-            (config::RX_THREAD, receive_thread),
-            (config::TX_THREAD, transmit_thread),
-            (config::RSS, spread_receive),
-        ];
-        let advice = asked.iter().filter(|(_, is)| *is).map(|(bit, _)| bit.mask());
-        Options { advice: advice.fold(self.machine.sinic.advice, |all, bit| all | bit), ..self.machine.sinic.clone() }
-    }
-
     fn work(&self, machine: &Machine, app: &str) -> Result<Cycles, RunError> {
         let work = machine.work_cycles.get(app);
         Ok(Cycles(*work.ok_or_else(|| RunError::NoWorkCycles { machine: machine.name.clone(), app: app.to_string() })?))
     }
 
     /// The measured system's plan, without its links and its work.
-    fn plan<'a>(&'a self, attachment: &'a Attachment, interface: &'a str) -> SystemPlan<'a> {
-        SystemPlan {
+    fn plan<'a>(&self, attachment: &'a Attachment) -> Result<SystemPlan<'a>, RunError> {
+        Ok(SystemPlan {
             attachment,
             costs: self.costs(attachment),
             driver: self.machine.driver,
-            interface,
+            interface: self.settings.catalogue().registry().interfaces.find(&self.settings.interface())?,
+            values: Values::clone(self.settings),
             nic: self.machine.nic,
-            sinic: self.sinic(),
+            sinic: self.machine.sinic.clone(),
             cores: self.settings.cores(),
             connections: Vec::new(),
             incoming: Vec::new(),
             process_bytes: 0,
             gateway: None,
-        }
+        })
     }
 
     /// The system that is looked at.
     fn looked_at(&self, machine: &Machine) -> Result<BuiltSystem, RunError> {
-        let (attachment, interface) = (self.of_several_cores(), self.settings.interface());
+        let attachment = self.of_several_cores();
         let work = match self.settings.read::<Run>().workload {
             Workload::WebServer => (self.work(machine, "web_server")?, self.work(machine, "web_dynamic")?),
             Workload::IscsiInitiator => (self.work(machine, "iscsi_read")?, Cycles(0)),
@@ -177,22 +165,19 @@ impl Parts<'_> {
             connections: self.connections((0, 1), true, cores),
             incoming: vec![self.wire(0)],
             process_bytes: self.process_bytes(cores),
-            ..self.plan(&attachment, &interface)
+            ..self.plan(&attachment)?
         };
         BuiltSystem::new(plan, |core, memory| self.process(Role::Near, (core, cores), memory, work))
     }
 
     /// A gateway, which translates addresses between its two NICs.
     fn gateway(&self, machine: &Machine) -> Result<BuiltSystem, RunError> {
-        let (attachment, interface) = (self.of_several_cores(), self.settings.interface());
+        let attachment = self.of_several_cores();
         let mut config = AppConfig::new("nat", PortMap::paired(2)).with("table_entries", GATEWAY_FLOWS);
         config.work = self.work(machine, "nat")?;
         config.seed = self.seed;
-        let plan = SystemPlan {
-            incoming: vec![self.wire(0), self.wire(3)],
-            gateway: Some(config),
-            ..self.plan(&attachment, &interface)
-        };
+        let plan =
+            SystemPlan { incoming: vec![self.wire(0), self.wire(3)], gateway: Some(config), ..self.plan(&attachment)? };
         BuiltSystem::new(plan, |_, _| AnyProcess::None)
     }
 
@@ -224,7 +209,8 @@ impl Parts<'_> {
             attachment: &attachment,
             costs,
             driver: DriverCosts::default(),
-            interface: "conventional",
+            interface: InterfaceEntry::of::<Conventional>(),
+            values: Values::default(),
             nic: self.machine.nic,
             sinic: self.machine.sinic.clone(),
             cores: 1,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use nicforge_interfaces::kernel::KernelNic;
 use nicforge_nic::DropCounters;
 use nicforge_platform::Part;
 use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters, SimCore};
@@ -18,7 +17,7 @@ use crate::run::options::{Run, Warmup, WindowOptions, Workload};
 use crate::run::{PointRun, Progress, RunError};
 use crate::settings::Settings;
 use crate::world::Host;
-use crate::world::device::Device;
+use crate::world::device::Count;
 
 /// How often progress is told.
 const STEPS: u64 = 20;
@@ -106,8 +105,8 @@ struct Snapshot {
     dram_lines: u64,
     dma: DmaCounters,
     /// Frames and bytes that came in, and that left.
-    arrived: (u64, u64),
-    sent: (u64, u64),
+    arrived: Count,
+    sent: Count,
     drops: DropCounters,
 }
 
@@ -130,25 +129,17 @@ impl Snapshot {
     fn of(host: &mut Host, system: &System, now: Time) -> Snapshot {
         let kernel = system.kernel.borrow();
         let (mut dma, mut drops) = (DmaCounters::default(), kernel.drops.clone());
-        let (mut arrived, mut sent) = ((0, 0), (0, 0));
-        let add = |sum: &mut (u64, u64), more: (u64, u64)| {
-            *sum = (sum.0 + more.0, sum.1 + more.1);
-        };
+        let (mut arrived, mut sent) = (Count::default(), Count::default());
         for device in &mut host.devices {
-            let Device::Register(slot) = device else {
-                continue;
-            };
-            let counters = slot.dma.counters(&host.machine);
+            let counters = device.port().counters(&host.machine);
             dma.reads += counters.reads;
             dma.read_time_ps += counters.read_time_ps;
-            for &(cause, count) in slot.drops.causes() {
+            let tally = device.tally();
+            for &(cause, count) in tally.drops.causes().iter().chain(tally.errors.causes()) {
                 drops.add(cause, count);
             }
-            for (name, count) in slot.nic.counters() {
-                drops.add(name, count);
-            }
-            add(&mut arrived, slot.arrived);
-            add(&mut sent, slot.nic.port().counts());
+            arrived += tally.arrived;
+            sent += tally.sent;
         }
         Snapshot {
             kernel: kernel.counters,
@@ -169,12 +160,12 @@ fn metrics(before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
     let memory = after.memory.since(&before.memory);
     let misses = memory.app_look_ups - memory.app_hits + memory.driver_look_ups - memory.driver_hits;
     let drops = after.drops.since(&before.drops);
-    let arrived = since(|at| at.arrived.0);
+    let arrived = since(|at| at.arrived.frames);
     let share = |part: f64, all: f64| (all > 0.0).then(|| part / all);
     Metrics {
-        throughput_gbps: since(|at| at.sent.1) * 8e-9 / seconds,
-        offered_gbps: since(|at| at.arrived.1) * 8e-9 / seconds,
-        throughput_mpps: since(|at| at.sent.0) * 1e-6 / seconds,
+        throughput_gbps: since(|at| at.sent.bytes) * 8e-9 / seconds,
+        offered_gbps: since(|at| at.arrived.bytes) * 8e-9 / seconds,
+        throughput_mpps: since(|at| at.sent.frames) * 1e-6 / seconds,
         offered_mpps: arrived * 1e-6 / seconds,
         drop_fraction: drop_fraction(drops.total(), arrived as u64),
         drops: drops.causes().iter().map(|&(cause, count)| (cause.to_string(), count)).collect::<BTreeMap<_, _>>(),

@@ -7,7 +7,6 @@ use nicforge_units::Time;
 
 use super::build::Systems;
 use super::stack::{Connection, Kernel};
-use crate::world::device::Device;
 
 /// Whether no process of these will ever run again: all wait, and what is written to a connection
 /// and not acknowledged finds no room at the other end, whose process does not read. TCP's probes of
@@ -51,11 +50,7 @@ pub fn explain(systems: &Systems, now: Time, drops: &DropCounters) -> String {
     let causes = drops.causes().iter().filter(|(_, count)| *count > 0);
     let causes = causes.map(|&(cause, count)| (cause, count));
     let devices = systems.world.hosts.iter().flat_map(|host| &host.devices);
-    let lost = |device: &Device| match device {
-        Device::Register(device) => device.incoming.counters().lost,
-        Device::Ring(_) => 0,
-    };
-    let on_links: u64 = devices.map(lost).sum();
+    let on_links: u64 = devices.map(|device| device.lost_on_link()).sum();
     let on_links = (on_links > 0).then_some(("on the links", on_links));
     let causes: Vec<String> = causes.chain(on_links).map(|(cause, count)| format!("{cause} {count}")).collect();
     format!(

@@ -5,11 +5,13 @@ use std::rc::Rc;
 
 use nicforge_apps::AppConfig;
 use nicforge_apps::nat::Nat;
-use nicforge_interfaces::kernel::{Frame, KernelDriver, KernelNic, KernelPlan, SharedLock, registry};
+use nicforge_interfaces::kernel::{Frame, KernelPlan, SharedLock};
 use nicforge_interfaces::sinic::Options;
+use nicforge_interfaces::{Built, InterfaceEntry, InterfaceError, NicMemory, Plan, WholeNic};
 use nicforge_nic::{DriverCosts, Pool, PoolCache};
+use nicforge_options::Values;
 use nicforge_platform::sim::{DeviceReader, Host as SimHost, Lent, SimCore, SimCpu};
-use nicforge_platform::{Addr, AddressSpace, Owner};
+use nicforge_platform::{Addr, AddressSpace, Owner, Sim};
 use nicforge_units::Time;
 use nicforge_wire::link::Link;
 
@@ -40,7 +42,9 @@ pub struct SystemPlan<'a> {
     /// What the driver costs.
     pub driver: DriverCosts,
     /// The interface of its NICs.
-    pub interface: &'a str,
+    pub interface: InterfaceEntry,
+    /// What the scenario says.
+    pub values: Values,
     /// The NICs.
     pub nic: NicNumbers,
     /// What they are configured as, where they are SINICs.
@@ -55,6 +59,32 @@ pub struct SystemPlan<'a> {
     pub process_bytes: u64,
     /// What forwards packets, on a gateway.
     pub gateway: Option<AppConfig>,
+}
+
+impl SystemPlan<'_> {
+    /// The halves of NIC `number`.
+    fn whole_nic(&self, number: usize, pool: Pool, space: &mut AddressSpace) -> Result<WholeNic<Sim>, RunError> {
+        let kernel = kernel_plan(number as u8, self.cores, &self.nic, &self.sinic, self.driver);
+        let plan = Plan {
+            device: kernel.device,
+            owners: vec![kernel.owner],
+            first_position: 0,
+            pool,
+            descriptor_read: self.attachment.hardware.nic.descriptor_read,
+            costs: self.driver,
+            nicmem: NicMemory::default(),
+            emulates: None,
+            emulator: Owner::NOBODY,
+            values: self.values.clone(),
+            seed: 0,
+            emulator_fills: false,
+            kernel: Some(kernel),
+        };
+        match self.interface.build::<Sim>(&plan, space)? {
+            Built::Whole(nic) => Ok(nic),
+            Built::Rings(_) => Err(InterfaceError::NeedsPacketLoop.into()),
+        }
+    }
 }
 
 /// A kernel that runs on all cores of its host.
@@ -79,7 +109,7 @@ pub struct BuiltSystem {
 
 impl BuiltSystem {
     /// As `plan` says; `process` makes the process of a core when their memory is there.
-    pub fn new(plan: SystemPlan<'_>, process: impl Fn(usize, Addr) -> AnyProcess) -> Result<BuiltSystem, RunError> {
+    pub fn new(mut plan: SystemPlan<'_>, process: impl Fn(usize, Addr) -> AnyProcess) -> Result<BuiltSystem, RunError> {
         let mut space = AddressSpace::default();
         let hardware = &plan.attachment.hardware;
         let unread: u64 = plan.connections.iter().map(|connection| connection.buffer_bytes / SMALL_PAYLOAD).sum();
@@ -88,9 +118,8 @@ impl BuiltSystem {
         let caches: Vec<PoolCache> =
             (0..plan.cores).map(|_| PoolCache::new(&mut space, pool, POOL_CACHE, hardware.core.pool)).collect();
         let (mut devices, mut drivers) = (Vec::new(), Vec::new());
-        for (number, incoming) in plan.incoming.into_iter().enumerate() {
-            let nic_plan = kernel_plan(number as u8, plan.cores, &plan.nic, &plan.sinic, plan.driver);
-            let (nic, driver) = registry::build(plan.interface, &nic_plan, &mut space)?;
+        for (number, incoming) in std::mem::take(&mut plan.incoming).into_iter().enumerate() {
+            let WholeNic { nic, driver } = plan.whole_nic(number, pool, &mut space)?;
             devices.push(RegisterDevice::new(nic, &hardware.pcie, number, incoming));
             drivers.push(driver);
         }
@@ -116,7 +145,8 @@ impl BuiltSystem {
             .map(|(core, pool)| Processor::new(pool, process(core, memory), devices.len()))
             .collect();
         let kernel = Kernel::new(plan.costs, processors, drivers, connections, gateway);
-        let devices = devices.into_iter().map(Device::Register).collect();
+        let object = |device| -> Box<dyn Device> { Box::new(device) };
+        let devices = devices.into_iter().map(object).collect();
         Ok(start(Lent::new(machine_of(plan.attachment, &space)), devices, cores, kernel, pool))
     }
 }
@@ -124,7 +154,7 @@ impl BuiltSystem {
 /// The kernel brings the NICs up, on the first core; then each core has a step.
 fn start(
     mut machine: Lent<SimHost>,
-    mut devices: Vec<Device>,
+    mut devices: Vec<Box<dyn Device>>,
     mut cores: Vec<Lent<SimCore>>,
     mut kernel: Kernel,
     pool: Pool,
@@ -142,13 +172,11 @@ fn start(
     }
     let mut begins = vec![first.now(); cores.len()];
     for (number, device) in devices.iter_mut().enumerate() {
-        if let Device::Register(device) = device {
-            for (_, at) in device.dma.take_interrupts() {
-                let core = kernel.interrupt(number, at);
-                begins[core] = begins[core].min(at.max(cores[core].now()));
-            }
-            device.bring_up(&mut machine);
+        for (_, at) in device.port().take_interrupts() {
+            let core = kernel.interrupt(number, at);
+            begins[core] = begins[core].min(at.max(cores[core].now()));
         }
+        device.bring_up(&mut machine);
     }
     let kernel = Rc::new(RefCell::new(kernel));
     let program = |core| Box::new(KernelProgram { kernel: kernel.clone(), core });
@@ -180,7 +208,7 @@ impl Program for KernelProgram {
         Next::At(next)
     }
 
-    fn notice(&mut self, _devices: &mut [Device], _notice: Notice) -> Option<Time> {
+    fn notice(&mut self, _devices: &mut [Box<dyn Device>], _notice: Notice) -> Option<Time> {
         None
     }
 
@@ -207,23 +235,17 @@ impl System {
         let kernel = self.kernel.borrow();
         for number in 0..host.devices.len() {
             let core = &mut host.cores[kernel.core_of(number)].sim;
-            let Device::Register(device) = &mut host.devices[number] else {
-                continue;
-            };
-            let reached = device.take_all(&mut host.machine);
+            let reached = host.devices[number].take_all(&mut host.machine);
             let until = reached.max(core.now()) + LAST_COPIES;
             core.idle_until(until);
             let mut reach = Reach { devices: &mut host.devices, elsewhere: &mut Nobody };
             let mut cpu = DeviceReader::on(&mut host.machine, core, &mut reach);
             let between = kernel.drivers[number].between(&mut cpu);
             drop(cpu);
-            let Device::Register(device) = &host.devices[number] else {
-                continue;
-            };
-            let taken = kernel.taken[number];
-            let arrived = device.arrived.0;
-            let dropped = device.drops.total() + between.dropped;
-            let inside = device.nic.received_inside() + between.in_memory;
+            let tally = host.devices[number].tally();
+            let (taken, arrived) = (kernel.taken[number], tally.arrived.frames);
+            let dropped = tally.drops.total() + between.dropped;
+            let inside = tally.received_inside + between.in_memory;
             if taken + dropped + inside != arrived + between.deferred {
                 let inside = inside.saturating_sub(between.deferred);
                 return Err(RunError::FramesLost { arrived, left: taken, dropped, inside });

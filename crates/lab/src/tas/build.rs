@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 
-use nicforge_interfaces::Built;
+use nicforge_interfaces::Halves;
 use nicforge_interfaces::kernel::Frame;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{DriverCosts, Nic, Pool, PoolCache, PoolOptions, TransmitOptions, registers};
@@ -26,7 +26,6 @@ use crate::run::options::Clock;
 use crate::run::{RunError, Surroundings, core_of, nic_spec, plan_of, receive_buffers};
 use crate::settings::Settings;
 use crate::systems::options::{LinkOptions, TcpOptions};
-use crate::world::device::Device;
 use crate::world::sink::Sink;
 use crate::world::{Core, End, Host, Outside, Place, RingDevice, World};
 
@@ -123,7 +122,7 @@ impl HostPlan<'_> {
             seed: self.seed,
         };
         let plan = plan_of(settings, interfaces, &around, pool, &near);
-        let built: Built<Sim> = entry.build(&plan, &mut space)?;
+        let built: Halves<Sim> = entry.build(&plan, &mut space)?.rings()?;
         let driver = built.drivers.into_iter().next().ok_or_else(|| RunError::NoQueue(settings.interface()))?;
         let doorbell = Register { device: 0, index: registers::TRANSMIT };
         let transmit = TransmitDriver::new(&mut space, ring, doorbell, self.costs());
@@ -175,7 +174,7 @@ impl HostPlan<'_> {
         let plan = link.plan(&self.settings.read());
         let number = u64::from(role == Role::Server);
         let incoming: Link<Frame> = Link::new(&plan, self.seed.wrapping_mul(2).wrapping_add(number));
-        let device = Device::Ring(RingDevice::new(parts.nic, port).at_link(incoming));
+        let device = RingDevice::new(parts.nic, port).at_link(incoming);
         let service = Rc::new(RefCell::new(parts.service));
         let apps: Vec<SharedApp> = parts.apps.into_iter().map(|app| Rc::new(RefCell::new(app))).collect();
         let fast = Core::new(core_of(self.hardware, 0), Box::new(ServiceProgram::new(Rc::clone(&service))));
@@ -184,7 +183,7 @@ impl HostPlan<'_> {
             Core::new(core_of(self.hardware, number + 1), Box::new(program))
         });
         let cores = std::iter::once(fast).chain(others).collect();
-        Ok((Host::new(machine, vec![device], cores), Software { service, apps, pool: parts.pool }))
+        Ok((Host::new(machine, vec![Box::new(device)], cores), Software { service, apps, pool: parts.pool }))
     }
 
     /// Fills rings before time begins.

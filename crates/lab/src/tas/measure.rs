@@ -135,7 +135,7 @@ fn check(rpcs: &mut Rpcs) -> Result<(), RunError> {
         if wrong > 0 {
             return Err(RunError::WrongBytes { bytes: wrong });
         }
-        if let Some(device) = host.devices[0].ring() {
+        if let Some(device) = host.devices[0].rings() {
             let (arrived, left) = (device.nic.counters.frames, device.nic.counters.delivered);
             let (dropped, inside) = (device.nic.drops().total(), device.nic.held());
             if arrived != left + dropped + inside {

@@ -106,7 +106,7 @@ impl Program for ServiceProgram {
         Next::Again
     }
 
-    fn notice(&mut self, _devices: &mut [Device], notice: Notice) -> Option<Time> {
+    fn notice(&mut self, _devices: &mut [Box<dyn Device>], notice: Notice) -> Option<Time> {
         Some(notice.at.max(notice.now))
     }
 
@@ -158,7 +158,7 @@ impl Program for AppProgram {
         if app.has_untold() { Next::Again } else { sleep(here, Time::NEVER) }
     }
 
-    fn notice(&mut self, _devices: &mut [Device], notice: Notice) -> Option<Time> {
+    fn notice(&mut self, _devices: &mut [Box<dyn Device>], notice: Notice) -> Option<Time> {
         Some(notice.at.max(notice.now))
     }
 

@@ -4,7 +4,6 @@ use nicforge_nic::{DropCounters, Nic, Waiting};
 use nicforge_platform::sim::SimDma;
 
 use super::World;
-use super::device::Device;
 use super::program::Account;
 use super::ring_device::RingDevice;
 use crate::run::RunError;
@@ -12,7 +11,7 @@ use crate::run::RunError;
 impl World {
     /// The first host's NICs of rings.
     pub fn rings(&self) -> impl Iterator<Item = &RingDevice> {
-        self.hosts[0].devices.iter().filter_map(Device::ring)
+        self.hosts[0].devices.iter().filter_map(|device| device.rings())
     }
 
     /// Frames that came in so far.

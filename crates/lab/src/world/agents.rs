@@ -48,7 +48,7 @@ pub struct Outside {
 pub struct Hosts<'a> {
     pub(super) before: &'a mut [Host],
     /// The devices of the host between the others, of which a core waits in its step.
-    pub(super) held: Option<&'a mut [Device]>,
+    pub(super) held: Option<&'a mut [Box<dyn Device>]>,
     pub(super) after: &'a mut [Host],
 }
 
@@ -76,10 +76,10 @@ impl<'a> Hosts<'a> {
         Some((before, here, after))
     }
 
-    pub(super) fn device(&mut self, place: Place) -> Option<&mut Device> {
+    pub(super) fn device(&mut self, place: Place) -> Option<&mut dyn Device> {
         if place.host == self.before.len() && self.held.is_some() {
-            return self.held.as_mut()?.get_mut(place.number);
+            return Some(&mut **self.held.as_mut()?.get_mut(place.number)?);
         }
-        self.host(place.host)?.devices.get_mut(place.number)
+        Some(&mut **self.host(place.host)?.devices.get_mut(place.number)?)
     }
 }

@@ -60,7 +60,7 @@ impl Program for EmulatorProgram {
         let now = here.core.now();
         let seen = here.published.iter().take_while(|&&time| time <= now).count();
         here.published.drain(..seen);
-        let Some(nic) = here.devices[self.device].ring_nic() else {
+        let Some(nic) = here.devices[self.device].rings_mut().map(|device| &mut device.nic) else {
             return Next::Event;
         };
         let Some(half) = played(nic) else {
@@ -98,11 +98,11 @@ impl Program for EmulatorProgram {
     }
 
     /// One whose packet will stand behind another that waits for a doorbell does not wake.
-    fn notice(&mut self, devices: &mut [Device], notice: Notice) -> Option<Time> {
+    fn notice(&mut self, devices: &mut [Box<dyn Device>], notice: Notice) -> Option<Time> {
         let wakes = match self.waits {
             Waits::Packet => true,
             Waits::PacketOrBell => {
-                let nic = devices[self.device].ring_nic();
+                let nic = devices[self.device].rings_mut().map(|device| &mut device.nic);
                 let half = nic.and_then(played);
                 !half.is_some_and(|half| half.will_wait(notice.behind))
             }
@@ -111,9 +111,10 @@ impl Program for EmulatorProgram {
         wakes.then(|| notice.at.max(notice.now))
     }
 
-    fn device_acted(&mut self, device: &mut Device, now: Time, core: Time) -> Option<Time> {
+    fn device_acted(&mut self, device: &mut dyn Device, now: Time, core: Time) -> Option<Time> {
         let waits = matches!(self.waits, Waits::Bell | Waits::PacketOrBell);
-        let rang = waits && device.ring_nic().and_then(played).is_some_and(|half| half.rang());
+        let rang =
+            waits && device.rings_mut().and_then(|device| played(&mut device.nic)).is_some_and(|half| half.rang());
         rang.then(|| core.max(now))
     }
 

@@ -52,7 +52,7 @@ pub struct Host {
     /// Memory and caches.
     pub machine: Lent<SimHost>,
     /// Its devices.
-    pub devices: Vec<Device>,
+    pub devices: Vec<Box<dyn Device>>,
     /// Its cores.
     pub cores: Vec<Core>,
     /// The core that an owner of memory lines is, by the owner's number.
@@ -65,7 +65,7 @@ pub struct Host {
 
 impl Host {
     /// A host whose cores own memory lines by their own numbers. Each device interrupts one core, in turn.
-    pub fn new(machine: Lent<SimHost>, devices: Vec<Device>, cores: Vec<Core>) -> Host {
+    pub fn new(machine: Lent<SimHost>, devices: Vec<Box<dyn Device>>, cores: Vec<Core>) -> Host {
         let count = cores.len().max(1);
         Host {
             owners: (0..cores.len()).collect(),

@@ -1,11 +1,13 @@
 //! Who acts next, and what each step delivers to others: frames, register writes, interrupts, publishes.
 
+use std::collections::VecDeque;
+
 use nicforge_nic::transmit::Bridged;
 use nicforge_platform::sim::Schedule;
 use nicforge_units::Time;
 
 use super::agents::{Agent, End, Hosts, Outside, Place};
-use super::device::{Device, Elsewhere, Nobody, ToPeer, WayOut, Wire};
+use super::device::{Device, Elsewhere, Nobody, WayOut};
 use super::generator::returned;
 use super::host::{Core, Host};
 use super::program::{Here, Next, Notice, Wake};
@@ -25,7 +27,6 @@ pub struct Net {
     /// A host of which a core is in the middle of a step, and waits: no other agent of it runs.
     pub(super) held: Option<usize>,
     wakes: Vec<Wake>,
-    to_peer: ToPeer,
     bridged: Vec<Bridged>,
 }
 
@@ -53,7 +54,6 @@ impl Net {
             first_core,
             held: None,
             wakes: Vec::new(),
-            to_peer: ToPeer::default(),
             bridged: Vec::new(),
         }
     }
@@ -122,7 +122,7 @@ impl Net {
         let generator = &mut outside.generators[number];
         if let Some((frame, last_bit)) = generator.frame()
             && let Some(Host { machine, devices, .. }) = hosts.host(0)
-            && let Some(Device::Ring(device)) = devices.get_mut(number)
+            && let Some(device) = devices.get_mut(number)
         {
             device.receive(machine, &frame, last_bit);
             let due = device.due();
@@ -141,24 +141,12 @@ impl Net {
         let Some(Host { machine, devices, .. }) = hosts.host(host) else {
             return;
         };
-        match &mut devices[number] {
-            Device::Ring(device) => {
-                let wire = match self.ends[host][number] {
-                    End::Outside => Wire::Outside(&mut outside.sink),
-                    End::Peer(_) => Wire::Peer(&mut self.to_peer),
-                };
-                device.step(machine, &mut WayOut { wire, bridged: &mut self.bridged }, now);
-                let due = device.due();
-                self.set_due(self.first_device[host] + number, due);
-                self.carry_departures(hosts, place);
-                self.bridge(hosts, place);
-            }
-            Device::Register(device) => {
-                device.step_all(machine);
-                self.deliver_interrupts(hosts, place);
-                self.carry(hosts, place);
-            }
-        }
+        let sink = matches!(self.ends[host][number], End::Outside).then_some(&mut outside.sink);
+        let mut out = WayOut { sink, sent: VecDeque::new(), bridged: &mut self.bridged };
+        devices[number].step(machine, &mut out, now);
+        self.deliver_interrupts(hosts, place);
+        self.carry(hosts, place);
+        self.bridge(hosts, place);
         self.wake_cores(hosts, host);
         self.tell_player(hosts, place, now);
         for frame in outside.sink.take_returned() {
@@ -179,7 +167,7 @@ impl Net {
         };
         let core = &mut cores[number];
         let own = core.sim.now();
-        if let Some(wakes) = core.program.device_acted(&mut devices[place.number], now, own) {
+        if let Some(wakes) = core.program.device_acted(&mut *devices[place.number], now, own) {
             self.bring_forward(self.first_core[place.host] + number, wakes);
         }
     }
@@ -226,28 +214,13 @@ impl Net {
             return;
         };
         let core = &mut cores[place.number];
-        let mut touched = 0u64;
         for write in core.sim.take_mmio().as_slice() {
-            let device = usize::from(write.register.device);
-            if let Some(there) = devices.get_mut(device) {
-                there.post(write);
-                touched |= 1 << device;
+            if let Some(device) = devices.get_mut(usize::from(write.register.device)) {
+                device.post(write);
             }
         }
         core.program.take_wakes(&mut self.wakes);
-        let first = self.first_device[place.host];
-        let mut carries = false;
-        for (number, device) in devices.iter_mut().enumerate() {
-            match device {
-                Device::Ring(device) => {
-                    if touched & 1 << number != 0 || device.take_read() {
-                        self.set_due(first + number, device.due());
-                    }
-                }
-                Device::Register(device) => carries |= device.is_touched(),
-            }
-        }
-        if carries {
+        if devices.iter().any(|device| device.is_touched()) {
             for number in 0..devices.len() {
                 let place = Place { host: place.host, number };
                 self.deliver_interrupts(hosts, place);
@@ -278,15 +251,13 @@ impl Net {
         let Some(Host { devices, cores, interrupted, .. }) = hosts.host(place.host) else {
             return;
         };
-        let Device::Register(device) = &mut devices[place.number] else {
-            return;
-        };
-        if !device.dma.has_interrupts() {
+        let port = devices[place.number].port();
+        if !port.has_interrupts() {
             return;
         }
         let number = interrupted[place.number];
         let core = &mut cores[number];
-        for (_, at) in device.dma.take_interrupts() {
+        for (_, at) in port.take_interrupts() {
             core.program.interrupt(place.number, at);
             self.bring_forward(self.first_core[place.host] + number, at.max(core.sim.now()));
         }
@@ -321,7 +292,7 @@ impl Net {
 
     /// Frames of a device go onto its link, and both ends are due accordingly.
     pub(super) fn carry(&mut self, hosts: &mut Hosts<'_>, place: Place) {
-        let Some(Device::Register(device)) = hosts.device(place) else {
+        let Some(device) = hosts.device(place) else {
             return;
         };
         if !device.take_touched() {
@@ -333,11 +304,11 @@ impl Net {
             return;
         };
         let mut sent = false;
-        while let Some((time, frame)) = hosts.device(place).and_then(Device::take_sent) {
+        while let Some((time, frame)) = hosts.device(place).and_then(|device| device.take_sent()) {
             sent = true;
             let back = hosts.device(peer).and_then(|device| device.send_here(time, frame));
             if let Some(buffer) = back
-                && let Some(Device::Register(device)) = hosts.device(place)
+                && let Some(device) = hosts.device(place)
             {
                 device.recycle(buffer);
             }
@@ -352,32 +323,14 @@ impl Net {
     fn bridge(&mut self, hosts: &mut Hosts<'_>, place: Place) {
         for frame in std::mem::take(&mut self.bridged) {
             let to = Place { number: usize::from(frame.port.0), ..place };
-            if let Some(Device::Ring(device)) = hosts.device(to) {
+            if let Some(device) = hosts.device(to).and_then(|device| device.rings_mut()) {
                 device.bridge(frame);
                 let due = device.due();
                 self.set_device_due(to, due);
-            } else if let Some(Device::Ring(device)) = hosts.device(place) {
+            } else if let Some(device) = hosts.device(place).and_then(|device| device.rings_mut()) {
                 device.nic.has_no_port();
             }
         }
-    }
-
-    /// The same for frames that left a NIC of rings.
-    fn carry_departures(&mut self, hosts: &mut Hosts<'_>, place: Place) {
-        if self.to_peer.frames.is_empty() {
-            return;
-        }
-        let End::Peer(peer) = self.ends[place.host][place.number] else {
-            return;
-        };
-        let Some(device) = hosts.device(peer) else {
-            return;
-        };
-        for (time, frame) in self.to_peer.frames.drain(..) {
-            device.send_here(time, frame);
-        }
-        let due = device.due();
-        self.set_device_due(peer, due);
     }
 
     fn set_device_due(&mut self, place: Place, due: Time) {

@@ -31,7 +31,7 @@ pub struct Here<'a> {
     /// is visible.
     pub published: &'a mut VecDeque<Time>,
     /// The host's devices.
-    pub devices: &'a mut [Device],
+    pub devices: &'a mut [Box<dyn Device>],
     /// What other hosts do while a register read blocks.
     pub elsewhere: &'a mut dyn Elsewhere,
 }
@@ -82,7 +82,7 @@ pub trait Program {
 
     /// The publish with number `number` since the last look arrives at `time`; the core's time is `now`, and it
     /// `sleeps` or has a step before it. Returns when it wakes, if this wakes it.
-    fn notice(&mut self, devices: &mut [Device], notice: Notice) -> Option<Time> {
+    fn notice(&mut self, devices: &mut [Box<dyn Device>], notice: Notice) -> Option<Time> {
         let _ = devices;
         notice.sleeps.then_some(notice.at)
     }
@@ -99,7 +99,7 @@ pub trait Program {
 
     /// The device that it plays did something at `now`, and the core's own time is `core`. Returns when it wakes, if
     /// that wakes it.
-    fn device_acted(&mut self, device: &mut Device, now: Time, core: Time) -> Option<Time> {
+    fn device_acted(&mut self, device: &mut dyn Device, now: Time, core: Time) -> Option<Time> {
         let _ = (device, now, core);
         None
     }

@@ -2,16 +2,19 @@
 
 use std::collections::VecDeque;
 
-use nicforge_interfaces::kernel::{AnyKernelNic, Frame, KernelNic};
+use nicforge_interfaces::kernel::{Frame, KernelNic};
 use nicforge_nic::DropCounters;
 use nicforge_platform::sim::{DmaPort, Host, Lent, LinkConfig, MmioWrite, SimDma};
 use nicforge_units::Time;
 use nicforge_wire::link::Link;
+use nicforge_wire::traffic::Arrival;
+
+use super::device::{Count, Device, Tally, WayOut};
 
 /// It acts when a register write or a frame of its link arrives, and when its own work is due.
 pub struct RegisterDevice {
     /// The NIC.
-    pub nic: AnyKernelNic,
+    pub nic: Box<dyn KernelNic<SimDma>>,
     /// Its way to memory.
     pub dma: Lent<DmaPort>,
     /// The link that ends here.
@@ -23,7 +26,7 @@ pub struct RegisterDevice {
     /// Frames that it could not take, by cause.
     pub drops: DropCounters,
     /// Frames and bytes that came in.
-    pub arrived: (u64, u64),
+    pub arrived: Count,
     /// The time up to which things have happened here. What became possible since may have been
     /// due before, but begins now.
     reached: Time,
@@ -36,7 +39,12 @@ pub struct RegisterDevice {
 
 impl RegisterDevice {
     /// NIC `number` behind `link`, with `incoming` ending at it.
-    pub fn new(nic: AnyKernelNic, link: &LinkConfig, number: usize, incoming: Link<Frame>) -> RegisterDevice {
+    pub fn new(
+        nic: Box<dyn KernelNic<SimDma>>,
+        link: &LinkConfig,
+        number: usize,
+        incoming: Link<Frame>,
+    ) -> RegisterDevice {
         let due = nic.due().min(incoming.due());
         RegisterDevice {
             nic,
@@ -45,27 +53,11 @@ impl RegisterDevice {
             writes: VecDeque::new(),
             first_write: Time::NEVER,
             drops: DropCounters::default(),
-            arrived: (0, 0),
+            arrived: Count::default(),
             reached: Time::ZERO,
             due,
             touched: true,
         }
-    }
-
-    /// Whether frames may have been sent, or [`due`](Self::due) may have changed, since the last call
-    /// of [`take_touched`](Self::take_touched).
-    pub fn is_touched(&self) -> bool {
-        self.touched
-    }
-
-    /// The same, which is known from then on.
-    pub fn take_touched(&mut self) -> bool {
-        std::mem::take(&mut self.touched)
-    }
-
-    /// When something happens here next.
-    pub fn due(&self) -> Time {
-        self.due
     }
 
     /// Things have happened up to `reached`: when is the next?
@@ -82,16 +74,115 @@ impl RegisterDevice {
         self.touched = true;
     }
 
+    /// Brings the NIC up to `time`.
+    fn catch_up(&mut self, host: &mut Lent<Host>, time: Time) {
+        while self.due <= time {
+            self.step_first(host);
+        }
+    }
+}
+
+impl Device for RegisterDevice {
+    fn due(&self) -> Time {
+        self.due
+    }
+
     /// Does everything that is due when the first thing is.
-    pub fn step_all(&mut self, host: &mut Lent<Host>) {
+    fn step(&mut self, host: &mut Lent<Host>, _out: &mut WayOut<'_>, _now: Time) {
         let now = self.due;
         while self.due == now {
-            self.step(host);
+            self.step_first(host);
+        }
+    }
+
+    fn receive(&mut self, _host: &mut Lent<Host>, frame: &Arrival<'_>, last_bit: Time) {
+        self.send_here(last_bit, frame.bytes.to_vec().into());
+    }
+
+    fn send_here(&mut self, time: Time, frame: Frame) -> Option<Frame> {
+        self.incoming.send(time, frame);
+        self.expect(self.incoming.due());
+        self.incoming.take_back()
+    }
+
+    fn take_sent(&mut self) -> Option<(Time, Frame)> {
+        self.nic.port().take_sent()
+    }
+
+    fn recycle(&mut self, buffer: Frame) {
+        self.nic.port().recycle(buffer);
+    }
+
+    fn is_touched(&self) -> bool {
+        self.touched
+    }
+
+    fn take_touched(&mut self) -> bool {
+        std::mem::take(&mut self.touched)
+    }
+
+    fn port(&mut self) -> &mut Lent<DmaPort> {
+        &mut self.dma
+    }
+
+    #[cfg(test)]
+    fn miscount(&mut self) {
+        self.arrived.frames += 1;
+    }
+
+    fn lost_on_link(&self) -> u64 {
+        self.incoming.counters().lost
+    }
+
+    fn bring_up(&mut self, host: &mut Lent<Host>) {
+        if let Some(last) = self.writes.back() {
+            let time = last.arrives;
+            self.catch_up(host, time);
+        }
+    }
+
+    fn take_all(&mut self, host: &mut Lent<Host>) -> Time {
+        while self.first_write.min(self.incoming.due()) < Time::NEVER {
+            self.step_first(host);
+        }
+        self.reached
+    }
+
+    fn catch_up_to(&mut self, host: &mut Lent<Host>, at: Time) -> Time {
+        let at = at.max(self.reached);
+        self.catch_up(host, at);
+        self.reached = at;
+        at
+    }
+
+    fn blocks(&self, index: u32) -> Option<Time> {
+        self.nic.blocks(index)
+    }
+
+    /// At the time that it has come to, which may be later than `at`.
+    fn answer(&mut self, host: &mut Lent<Host>, index: u32, _at: Time) -> (u64, Time) {
+        let answer = self.nic.read_register(&mut *SimDma::on(host, &mut self.dma, self.reached), index);
+        self.settle();
+        answer
+    }
+
+    fn tally(&mut self) -> Tally {
+        let (frames, bytes) = self.nic.port().counts();
+        let mut errors = DropCounters::default();
+        for (name, count) in self.nic.counters() {
+            errors.add(name, count);
+        }
+        Tally {
+            arrived: self.arrived,
+            sent: Count { frames, bytes },
+            received_inside: self.nic.received_inside(),
+            drops: self.drops.clone(),
+            errors,
         }
     }
 
     /// Does the one thing that is due first.
-    pub(super) fn step(&mut self, host: &mut Lent<Host>) {
+    fn step_first(&mut self, host: &mut Lent<Host>) {
         let now = self.due;
         self.reached = now;
         let mut turn = SimDma::on(host, &mut self.dma, now);
@@ -105,8 +196,8 @@ impl RegisterDevice {
             self.nic.write_register(dma, register, write.value);
         } else if self.incoming.due() <= now {
             if let Some(mut frame) = self.incoming.take() {
-                self.arrived.0 += 1;
-                self.arrived.1 += frame.len() as u64;
+                self.arrived.frames += 1;
+                self.arrived.bytes += frame.len() as u64;
                 if let Err(cause) = self.nic.receive(dma, &mut frame) {
                     self.drops.count(cause.0);
                 }
@@ -119,65 +210,14 @@ impl RegisterDevice {
         self.settle();
     }
 
-    /// The peer sends a frame, whose last bit leaves it at `time`. Gives back a buffer that it may
-    /// use again, if there is one.
-    pub fn send_here(&mut self, time: Time, frame: Frame) -> Option<Frame> {
-        self.incoming.send(time, frame);
-        self.expect(self.incoming.due());
-        self.incoming.take_back()
-    }
-
-    /// Takes back a buffer for frames that it sends.
-    pub fn recycle(&mut self, buffer: Frame) {
-        self.nic.port().recycle(buffer);
-    }
-
-    /// All register writes so far arrive: the run begins with a NIC that its driver has brought up.
-    pub fn bring_up(&mut self, host: &mut Lent<Host>) {
-        if let Some(last) = self.writes.back() {
-            let time = last.arrives;
-            self.catch_up(host, time);
-        }
-    }
-
-    /// All that is on its way here arrives: nobody sends more. Returns when that is.
-    pub fn take_all(&mut self, host: &mut Lent<Host>) -> Time {
-        while self.first_write.min(self.incoming.due()) < Time::NEVER {
-            self.step(host);
-        }
-        self.reached
-    }
-
-    /// Brings the NIC up to `at`, or to where it is already; returns that time.
-    pub(super) fn catch_up_to(&mut self, host: &mut Lent<Host>, at: Time) -> Time {
-        let at = at.max(self.reached);
-        self.catch_up(host, at);
-        self.reached = at;
-        at
-    }
-
-    /// Answers a read of register `index` at the time that it has come to. Returns the value, and when it gives it.
-    pub(super) fn answer(&mut self, host: &mut Lent<Host>, index: u32) -> (u64, Time) {
-        let answer = self.nic.read_register(&mut *SimDma::on(host, &mut self.dma, self.reached), index);
-        self.settle();
-        answer
-    }
-
-    /// Brings the NIC up to `time`.
-    fn catch_up(&mut self, host: &mut Lent<Host>, time: Time) {
-        while self.due() <= time {
-            self.step(host);
-        }
-    }
-
     /// A core's register write is on its way. One core's writes come in order; another core's may
     /// be overtaken.
-    pub fn post(&mut self, write: MmioWrite) {
+    fn post(&mut self, write: &MmioWrite) {
         let before = self.writes.iter().rev();
         let later = before.take_while(|other| other.arrives > write.arrives);
         match later.count() {
-            0 => self.writes.push_back(write),
-            later => self.writes.insert(self.writes.len() - later, write),
+            0 => self.writes.push_back(*write),
+            later => self.writes.insert(self.writes.len() - later, *write),
         }
         self.first_write = self.first_write.min(write.arrives);
         self.expect(write.arrives);

@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 
 use nicforge_interfaces::kernel::Frame;
 use nicforge_nic::Nic;
-use nicforge_nic::transmit::{Bridged, Egress, Internal};
+use nicforge_nic::transmit::{Bridged, Internal};
 use nicforge_platform::sim::{DmaPort, Host, Lent, MmioWrite, SimDma};
 use nicforge_units::Time;
 use nicforge_wire::link::Link;
 use nicforge_wire::traffic::Arrival;
+
+use super::device::{Count, Device, Tally, WayOut};
 
 /// It acts when a register write or a frame of its link arrives, and when its own work is due.
 pub struct RingDevice {
@@ -21,8 +23,10 @@ pub struct RingDevice {
     /// Register writes on their way, by arrival; those of one instant in the order of posting.
     writes: VecDeque<Posted>,
     due: Time,
-    /// Whether a core read a register since the last look at what that means.
-    was_read: bool,
+    /// Whether anything happened here since the last look at what that means for others.
+    touched: bool,
+    /// Frames that left for another host, each with the time when its last bit did.
+    sent: VecDeque<(Time, Frame)>,
 }
 
 /// A register write on its way. It is copied from a [`MmioWrite`] that was stored field by field a moment ago: so
@@ -39,39 +43,20 @@ struct Posted {
 impl RingDevice {
     /// An idle NIC that generators send frames to.
     pub fn new(nic: Nic<SimDma>, port: Lent<DmaPort>) -> RingDevice {
-        RingDevice { nic, port, incoming: None, writes: VecDeque::new(), due: Time::NEVER, was_read: false }
+        RingDevice {
+            nic,
+            port,
+            incoming: None,
+            writes: VecDeque::new(),
+            due: Time::NEVER,
+            touched: false,
+            sent: VecDeque::new(),
+        }
     }
 
     /// The same NIC with `incoming` ending at it.
     pub fn at_link(self, incoming: Link<Frame>) -> RingDevice {
         RingDevice { incoming: Some(incoming), ..self }
-    }
-
-    /// A core's register write is on its way.
-    pub fn post(&mut self, write: &MmioWrite) {
-        self.writes.push_back(Posted { value: write.value, index: write.register.index, arrives: write.arrives });
-        // Cores post in nearly the order of arrival.
-        let mut place = self.writes.len() - 1;
-        while place > 0 && self.writes[place - 1].arrives > write.arrives {
-            self.writes.swap(place - 1, place);
-            place -= 1;
-        }
-    }
-
-    /// When it acts next.
-    pub fn due(&self) -> Time {
-        let own = match self.writes.front() {
-            Some(write) => write.arrives.min(self.due),
-            None => self.due,
-        };
-        self.incoming.as_ref().map_or(own, |link| link.due().min(own))
-    }
-
-    /// A host at the other end of the link sends `frame`, whose last bit leaves it at `time`.
-    pub fn send_here(&mut self, time: Time, frame: Frame) {
-        if let Some(link) = &mut self.incoming {
-            link.send(time, frame);
-        }
     }
 
     /// Takes the frames of the link that have arrived by `now`.
@@ -85,8 +70,36 @@ impl RingDevice {
         }
     }
 
-    /// Acts at `now`.
-    pub fn step(&mut self, host: &mut Lent<Host>, egress: &mut impl Egress, now: Time) {
+    /// Register writes that have arrived by `now` take effect.
+    fn take_writes(&mut self, host: &mut Lent<Host>, now: Time) {
+        let mut dma = SimDma::on(host, &mut self.port, now);
+        while let Some(&write) = self.writes.front()
+            && write.arrives <= now
+        {
+            self.writes.pop_front();
+            self.nic.write_register(&mut dma, write.index, write.value);
+        }
+    }
+
+    /// Another device's stage sends a frame out of this one's port.
+    pub fn bridge(&mut self, frame: Bridged) {
+        let Bridged { port, bytes, stamp, ready } = frame;
+        self.nic.transmit.push_internal(Internal { port, behind: 0, ready, stamp, bytes });
+        self.due = self.due.min(self.nic.due());
+    }
+}
+
+impl Device for RingDevice {
+    fn due(&self) -> Time {
+        let own = match self.writes.front() {
+            Some(write) => write.arrives.min(self.due),
+            None => self.due,
+        };
+        self.incoming.as_ref().map_or(own, |link| link.due().min(own))
+    }
+
+    fn step(&mut self, host: &mut Lent<Host>, out: &mut WayOut<'_>, now: Time) {
+        self.touched = true;
         self.take_frames(host, now);
         let mut dma = SimDma::on(host, &mut self.port, now);
         while let Some(&write) = self.writes.front()
@@ -97,7 +110,7 @@ impl RingDevice {
         }
         // One thing after the other, as long as there is something to do at this time.
         loop {
-            self.due = self.nic.advance(&mut dma, egress);
+            self.due = self.nic.advance(&mut dma, out);
             // The receive path has a cursor of its own.
             dma.restart(now);
             self.nic.receive_held(&mut dma);
@@ -107,47 +120,112 @@ impl RingDevice {
             }
             dma.restart(now);
         }
+        drop(dma);
+        self.sent.append(&mut out.sent);
     }
 
-    /// A frame came in, its last bit at `now`.
-    pub fn receive(&mut self, host: &mut Lent<Host>, frame: &Arrival<'_>, now: Time) {
-        let mut dma = SimDma::on(host, &mut self.port, now);
+    fn post(&mut self, write: &MmioWrite) {
+        self.touched = true;
+        self.writes.push_back(Posted { value: write.value, index: write.register.index, arrives: write.arrives });
+        // Cores post in nearly the order of arrival.
+        let mut place = self.writes.len() - 1;
+        while place > 0 && self.writes[place - 1].arrives > write.arrives {
+            self.writes.swap(place - 1, place);
+            place -= 1;
+        }
+    }
+
+    fn receive(&mut self, host: &mut Lent<Host>, frame: &Arrival<'_>, last_bit: Time) {
+        let mut dma = SimDma::on(host, &mut self.port, last_bit);
         self.nic.receive_padded(&mut dma, frame.bytes, frame.head, frame.time);
         drop(dma);
         self.due = self.due.min(self.nic.due());
     }
 
-    /// Another device's stage sends a frame out of this one's port.
-    pub fn bridge(&mut self, frame: Bridged) {
-        let Bridged { port, bytes, stamp, ready } = frame;
-        self.nic.transmit.push_internal(Internal { port, behind: 0, ready, stamp, bytes });
-        self.due = self.due.min(self.nic.due());
+    fn send_here(&mut self, time: Time, frame: Frame) -> Option<Frame> {
+        if let Some(link) = &mut self.incoming {
+            link.send(time, frame);
+        }
+        None
     }
 
-    /// A core reads register `index`; the read arrives at `at`. Returns the value, all ones where there is none, and when
-    /// the NIC gives it.
-    pub fn read_register(&mut self, host: &mut Lent<Host>, index: u32, at: Time) -> (u64, Time) {
+    fn take_sent(&mut self) -> Option<(Time, Frame)> {
+        self.sent.pop_front()
+    }
+
+    fn is_touched(&self) -> bool {
+        self.touched
+    }
+
+    fn take_touched(&mut self) -> bool {
+        std::mem::take(&mut self.touched)
+    }
+
+    fn port(&mut self) -> &mut Lent<DmaPort> {
+        &mut self.port
+    }
+
+    fn catch_up_to(&mut self, host: &mut Lent<Host>, at: Time) -> Time {
+        self.take_writes(host, at);
+        at
+    }
+
+    /// All ones where there is no such register.
+    fn answer(&mut self, host: &mut Lent<Host>, index: u32, at: Time) -> (u64, Time) {
         let mut dma = SimDma::on(host, &mut self.port, at);
         let read = self.nic.read_register(&mut dma, index);
         drop(dma);
         self.due = self.due.min(self.nic.due());
-        self.was_read = true;
+        self.touched = true;
         read.unwrap_or((u64::MAX, at))
     }
 
-    /// Whether a core read a register since the last call.
-    pub fn take_read(&mut self) -> bool {
-        std::mem::take(&mut self.was_read)
+    fn tally(&mut self) -> Tally {
+        let (received, out) = (&self.nic.counters, self.nic.transmit.counters());
+        Tally {
+            arrived: Count { frames: received.frames, bytes: received.bytes },
+            sent: Count { frames: out.frames, bytes: out.bytes },
+            received_inside: self.nic.held(),
+            drops: self.nic.drops(),
+            errors: out.refused.clone(),
+        }
     }
 
-    /// What it waits for, for a run that is stuck.
-    pub fn describe(&self) -> String {
-        format!(
+    fn lost_on_link(&self) -> u64 {
+        self.incoming.as_ref().map_or(0, |link| link.counters().lost)
+    }
+
+    fn bring_up(&mut self, host: &mut Lent<Host>) {
+        if let Some(last) = self.writes.back() {
+            let time = last.arrives;
+            self.take_writes(host, time);
+        }
+    }
+
+    fn take_all(&mut self, host: &mut Lent<Host>) -> Time {
+        let mut reached = Time::ZERO;
+        while let Some(due) = self.incoming.as_ref().map(Link::due).filter(|due| *due < Time::NEVER) {
+            self.take_frames(host, due);
+            reached = due;
+        }
+        reached
+    }
+
+    fn describe(&self) -> Option<String> {
+        Some(format!(
             "NIC {}: next step {}, {} register writes on their way, {} frames to transmit",
             self.nic.port().0,
             self.due(),
             self.writes.len(),
             self.nic.transmit.inside()
-        )
+        ))
+    }
+
+    fn rings(&self) -> Option<&RingDevice> {
+        Some(self)
+    }
+
+    fn rings_mut(&mut self) -> Option<&mut RingDevice> {
+        Some(self)
     }
 }

@@ -43,7 +43,7 @@ pub(super) struct Others<'a> {
 }
 
 impl Elsewhere for Others<'_> {
-    fn step(&mut self, devices: &mut [Device], before: Time) -> bool {
+    fn step(&mut self, devices: &mut [Box<dyn Device>], before: Time) -> bool {
         let count = devices.len();
         let mut hosts = Hosts { before: self.before, held: Some(devices), after: self.after };
         self.net.hold(self.host);

@@ -14,7 +14,7 @@ pub fn any_settings() -> impl Strategy<Value = Settings> {
 /// Interface, application, cores over NICs, ring sizes, burst.
 fn server() -> impl Strategy<Value = Settings> {
     (
-        prop::sample::select(nicforge_interfaces::Interfaces::shipped().names()),
+        prop::sample::select(nicforge_interfaces::Interfaces::shipped().of_rings()),
         prop::sample::select(nicforge_apps::Apps::shipped().names()),
         (1..=4usize, 1..=2usize),
         (1..=9u32, 3..=9u32),

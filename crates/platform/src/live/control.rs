@@ -20,7 +20,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use nicforge_units::CACHE_LINE_BYTES;
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
 use rustix::thread::futex;
 
 use super::{Clock, LiveError, Region};
@@ -58,6 +59,20 @@ impl WakeEvent {
     /// Readable once the device has woken the worker.
     pub fn file(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+
+    /// Makes it readable, whoever sleeps.
+    pub fn raise(&self) {
+        // A full counter is readable already.
+        let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
+    }
+
+    /// Waits until it is readable, or for `timeout`, and clears it.
+    pub fn wait(&self, timeout: Duration) {
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+        // However it ends (an interrupt, time over, a signal), the worker looks.
+        let _: Result<usize, Errno> = poll(&mut [PollFd::new(&*self.0, PollFlags::IN)], Some(&timeout));
+        self.clear();
     }
 
     /// Not readable any more.

@@ -9,7 +9,7 @@ use nicforge_units::{CACHE_LINE_BYTES, Cycles, Time};
 use rustix::io::Errno;
 use rustix::thread::futex;
 
-use super::{Bell, Control, Region, hints};
+use super::{Bell, Control, Region, WakeEvent, hints};
 use crate::{Addr, Atomic, Cpu, Hint, Part, Pod, Register};
 
 /// How often a lock is tried before the thread lets others run.
@@ -92,6 +92,13 @@ impl LiveCpu {
         // However it ends (woken, no longer announced, time over, a signal), the worker looks.
         let _: Result<(), Errno> = futex::wait(asleep, futex::Flags::empty(), 1, Some(&timeout));
         asleep.store(0, Ordering::Relaxed);
+    }
+
+    /// As [`sleep`](Self::sleep), where the device interrupts this worker by `event`. From
+    /// [`announce_sleep`](Self::announce_sleep) until the end of this sleep the device may interrupt once.
+    pub fn sleep_until_interrupt(&self, event: &WakeEvent, timeout: Duration) {
+        event.wait(timeout);
+        self.stay_awake();
     }
 
     /// Looks at words: as no load waits for another, all are on their way at once, and none of a line that

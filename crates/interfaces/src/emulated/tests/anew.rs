@@ -8,13 +8,13 @@ use nicforge_units::Time;
 use super::super::{played, played_by_cores};
 use super::setup;
 use crate::suite::{Bench, Flat, Ground, Setup, build};
-use crate::{Built, Plan};
+use crate::{Halves, Plan};
 
 /// Two cores behind a NIC that a third plays, and the ledger of their buffers. No ring has any yet.
 fn built(emulates: &'static str) -> (Bench<Flat>, Ledger) {
     let setup = Setup { cache: 4, bx_per_ax: 4, ..setup(emulates) };
     let mut ledger = None;
-    let with_ledger = |plan: &Plan, space: &mut AddressSpace| -> Built<platform::Flat> {
+    let with_ledger = |plan: &Plan, space: &mut AddressSpace| -> Halves<platform::Flat> {
         let plan = Plan { emulator_fills: true, ..plan.clone() };
         let mut built = build("emulated", &plan, space).unwrap();
         let kept = *ledger.insert(Ledger::new(space, plan.pool));

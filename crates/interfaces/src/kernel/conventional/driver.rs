@@ -7,7 +7,7 @@ use nicforge_platform::{Addr, Cpu, Register};
 use nicforge_units::CACHE_LINE_BYTES;
 
 use super::layout::{Descriptor, Status, events, registers};
-use crate::kernel::{Between, KernelDriver, KernelPlan, Received, Sending, SharedLock, TransmitBusy};
+use crate::kernel::{Between, DriverState, KernelDriver, KernelPlan, Received, Sending, SharedLock, TransmitBusy};
 use crate::priv_ring::layout::Ring;
 
 /// Most received packets before the driver announces new buffers to the NIC.
@@ -145,14 +145,20 @@ impl Driver {
     }
 }
 
-impl KernelDriver for Driver {
-    fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+impl DriverState for Driver {
+    fn buffers_held(&self) -> u64 {
+        (self.rx_buffers.len() + self.tx_frames.len()) as u64
+    }
+}
+
+impl<C: Cpu> KernelDriver<C> for Driver {
+    fn start(&mut self, cpu: &mut C, pool: &mut PoolCache) {
         self.refill(cpu, pool);
         self.tell(cpu);
         self.write(cpu, registers::MASK, events::ALL);
     }
 
-    fn interrupt<C: Cpu>(&mut self, cpu: &mut C) -> bool {
+    fn interrupt(&mut self, cpu: &mut C) -> bool {
         let status = cpu.mmio_read(Register { device: self.device, index: registers::STATUS });
         if status & events::ALL != 0 {
             self.write(cpu, registers::MASK, 0);
@@ -160,7 +166,7 @@ impl KernelDriver for Driver {
         status & events::ALL != 0
     }
 
-    fn poll<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>, budget: usize) -> bool {
+    fn poll(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>, budget: usize) -> bool {
         let lock = self.tx_lock;
         lock.hold(cpu, |cpu| self.reclaim(cpu, pool));
         for _ in 0..budget {
@@ -185,7 +191,7 @@ impl KernelDriver for Driver {
         true
     }
 
-    fn transmit<C: Cpu>(
+    fn transmit(
         &mut self,
         cpu: &mut C,
         pool: &mut PoolCache,
@@ -196,11 +202,7 @@ impl KernelDriver for Driver {
         lock.hold(cpu, |cpu| self.give(cpu, pool, frame))
     }
 
-    fn buffers_held(&self) -> u64 {
-        (self.rx_buffers.len() + self.tx_frames.len()) as u64
-    }
-
-    fn between<C: Cpu>(&self, cpu: &mut C) -> Between {
+    fn between(&self, cpu: &mut C) -> Between {
         let given = self.rx_next..self.rx_tail;
         let done = given.filter(|&at| Driver::status(cpu, &self.rx, at).is_done());
         Between { in_memory: done.count() as u64, ..Between::default() }

@@ -27,8 +27,9 @@ pub use layout::{Descriptor, Status, events, registers};
 pub use nic::Nic;
 
 use super::{KernelPlan, SharedLock};
+use crate::describe::{Describe, ONLY_KERNELS, Queues, Shape, Software};
 use crate::priv_ring::layout::Ring;
-use crate::{InterfaceError, Plan};
+use crate::{Built, Interface, InterfaceError, KnownGround, Plan};
 use layout::DESCRIPTOR_BYTES;
 
 /// Builds both halves.
@@ -47,4 +48,27 @@ pub fn build(plan: &KernelPlan, space: &mut AddressSpace) -> Result<(Nic, Driver
     let (rx, tx) = (ring(plan.rx_entries)?, ring(plan.tx_entries)?);
     let lock = SharedLock::new(space, plan.cores);
     Ok((Nic::new(plan, rx, tx), Driver::new(plan, rx, tx, lock)))
+}
+
+/// Interface `conventional`.
+#[derive(Clone, Copy, Debug)]
+pub struct Conventional;
+
+impl Describe for Conventional {
+    const NAME: &'static str = "conventional";
+    const ABOUT: &'static str = "descriptor lists, scatter-gather DMA, interrupts held back by a timer";
+    const PLAYED: Result<(), &'static str> = ONLY_KERNELS;
+    const SOFTWARE: Software = Software::Kernel;
+    type Options = ();
+
+    fn shape(_options: &(), _queues: &Queues<'_>) -> Shape {
+        Shape::without_rings()
+    }
+}
+
+impl Interface for Conventional {
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, driver) = build(plan.kernel()?, space)?;
+        Ok(Built::whole(nic, driver))
+    }
 }

@@ -7,7 +7,7 @@ use nicforge_platform::{Addr, Dma, Run, Vector, bytemuck};
 use nicforge_units::{Bytes, CACHE_LINE_BYTES, Time};
 
 use super::layout::{Descriptor, Status, events, registers};
-use crate::kernel::{Frame, KernelNic, KernelPlan, Port};
+use crate::kernel::{Frame, KernelDevice, KernelNic, KernelPlan, Port};
 use crate::priv_ring::fetch::Fetcher;
 use crate::priv_ring::layout::Ring;
 
@@ -253,8 +253,26 @@ impl Nic {
     }
 }
 
-impl KernelNic for Nic {
-    fn receive<D: Dma>(&mut self, _dma: &mut D, frame: &mut Frame) -> Result<(), DropCause> {
+impl KernelDevice for Nic {
+    fn due(&self) -> Time {
+        self.receive_due().min(self.transmit_due()).min(self.written_back_due()).min(self.interrupts.due)
+    }
+
+    fn port(&mut self) -> &mut Port {
+        &mut self.port
+    }
+
+    fn frames_inside(&self) -> u64 {
+        self.held.len() as u64
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![("bad_register_or_descriptor", self.errors)]
+    }
+}
+
+impl<D: Dma> KernelNic<D> for Nic {
+    fn receive(&mut self, _dma: &mut D, frame: &mut Frame) -> Result<(), DropCause> {
         let len = Bytes(frame.len() as u64);
         if len > FRAME_MAX {
             return Err(DropCause::OVERSIZED);
@@ -268,7 +286,7 @@ impl KernelNic for Nic {
         Ok(())
     }
 
-    fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) {
+    fn write_register(&mut self, dma: &mut D, index: u32, value: u64) {
         self.interrupts.reach(dma.now());
         let known = match index {
             registers::STATUS => {
@@ -286,7 +304,7 @@ impl KernelNic for Nic {
         self.errors += u64::from(!known);
     }
 
-    fn read_register<D: Dma>(&mut self, dma: &mut D, index: u32) -> (u64, Time) {
+    fn read_register(&mut self, dma: &mut D, index: u32) -> (u64, Time) {
         self.interrupts.reach(dma.now());
         let value = match index {
             registers::STATUS => {
@@ -303,11 +321,7 @@ impl KernelNic for Nic {
         (value, dma.now())
     }
 
-    fn due(&self) -> Time {
-        self.receive_due().min(self.transmit_due()).min(self.written_back_due()).min(self.interrupts.due)
-    }
-
-    fn advance<D: Dma>(&mut self, dma: &mut D) {
+    fn advance(&mut self, dma: &mut D) {
         // One thing at a time: each moves the cursor, and the engines do not wait for each other.
         let now = dma.now();
         self.interrupts.reach(now);
@@ -324,17 +338,5 @@ impl KernelNic for Nic {
             self.interrupts.raised();
             dma.interrupt(Vector(0));
         }
-    }
-
-    fn port(&mut self) -> &mut Port {
-        &mut self.port
-    }
-
-    fn frames_inside(&self) -> u64 {
-        self.held.len() as u64
-    }
-
-    fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("bad_register_or_descriptor", self.errors)]
     }
 }

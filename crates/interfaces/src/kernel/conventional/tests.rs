@@ -8,7 +8,7 @@ use proptest::test_runner::RngSeed;
 
 use super::layout::{Descriptor, Status, events, registers};
 use super::{Driver, Nic, build};
-use crate::kernel::KernelNic;
+use crate::kernel::{KernelDevice, KernelNic};
 use crate::priv_ring::layout::Ring;
 use crate::sinic::tests::system::{LIST, System, packet, plan};
 use crate::sinic::tests::traffic::{Step, run, starve, step};

@@ -18,7 +18,7 @@ use nicforge_nic::DropCause;
 use nicforge_units::Time;
 
 use super::{AxChoice, Consumption, MemoryDomain, Options, Topology, TopologyError, build_with};
-use crate::Built;
+use crate::Halves;
 use crate::suite::{Bench, Ground, Setup};
 
 const NO_BUFFER: Result<(), DropCause> = Err(DropCause::NO_DESCRIPTOR);
@@ -69,7 +69,7 @@ fn bench_with<G: Ground>(topology: &Topology, options: Options, buffers: usize, 
     };
     let mut bench = Bench::built("rx_bisect", &setup, |plan, space| {
         let (nic, drivers) = build_with(plan, (topology, &options), space).unwrap();
-        Built::new(nic, drivers)
+        Halves::new(nic, drivers)
     });
     bench.start();
     bench

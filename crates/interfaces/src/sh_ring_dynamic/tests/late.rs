@@ -9,7 +9,7 @@ use nicforge_units::Time;
 
 use super::super::{Driver, build};
 use super::{NAME, PRIVATE, SHARED};
-use crate::Built;
+use crate::Halves;
 use crate::suite::{Bench, Flat, Ground, Setup};
 
 /// A core that sees some completions late: from so many looks on at words that a device publishes.
@@ -59,7 +59,7 @@ fn bench(setup: &Setup) -> (Bench<Flat>, OnBoth) {
         let (nic, mut drivers) = build(plan, space).unwrap();
         let driver = OnBoth(Arc::new(Mutex::new(drivers.remove(0))));
         kept = Some(driver.clone());
-        Built::new(nic, vec![driver])
+        Halves::new(nic, vec![driver])
     });
     bench.start();
     (bench, kept.unwrap())

@@ -4,7 +4,7 @@ use nicforge_platform::Dma;
 use nicforge_units::{Bytes, Time};
 
 use super::{ENABLES, Nic, receive_side, transmit_side};
-use crate::kernel::KernelNic;
+use crate::kernel::KernelDevice;
 use crate::register_map::{Access, RegisterRow};
 use crate::sinic::interrupts::Interrupts;
 use crate::sinic::misuse::Misuse;
@@ -158,7 +158,7 @@ impl Nic {
     }
 
     /// Goes on until a copy is done, or the time-out is over; returns when that is. What the wire
-    /// and other cores do meanwhile is not known here: see [`KernelNic::blocks`].
+    /// and other cores do meanwhile is not known here: see [`KernelDevice::blocks`].
     fn wait<D: Dma>(&mut self, dma: &mut D, busy: impl Fn(&Nic) -> bool) -> Time {
         let limit = self.now + self.options.wait_timeout;
         while busy(self) {

@@ -28,7 +28,7 @@ use nicforge_wire::{checksum, parse_frame};
 
 use super::registers::{BusAccess, Tag, config, interrupt, rx_data, rx_done, tx_data};
 use super::{Misuse, Nic, Options, Surroundings};
-use crate::kernel::{KernelNic, Port};
+use crate::kernel::{KernelDevice, KernelNic, Port};
 
 const MEMORY: usize = 1 << 21;
 

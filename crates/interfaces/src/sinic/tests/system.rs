@@ -22,7 +22,7 @@ struct Device<N> {
     writes: VecDeque<MmioWrite>,
 }
 
-impl<N: KernelNic> Device<N> {
+impl<N: KernelNic<SimDma>> Device<N> {
     /// The writes that arrive by `now`.
     fn deliver(&mut self, host: &mut Lent<Host>, now: Time) {
         while let Some(&write) = self.writes.front()
@@ -35,7 +35,7 @@ impl<N: KernelNic> Device<N> {
     }
 }
 
-impl<N: KernelNic> Devices for Device<N> {
+impl<N: KernelNic<SimDma>> Devices for Device<N> {
     fn write(&mut self, _host: &mut Lent<Host>, write: &MmioWrite) {
         self.writes.push_back(*write);
     }
@@ -105,7 +105,7 @@ pub fn plan(options: &Options) -> KernelPlan {
     }
 }
 
-impl<D: KernelDriver, N: KernelNic + std::fmt::Debug> System<D, N> {
+impl<D: for<'a> KernelDriver<DeviceReader<'a>>, N: KernelNic<SimDma> + std::fmt::Debug> System<D, N> {
     /// A system that is up.
     pub fn new(options: &Options, build: Build<D, N>) -> System<D, N> {
         System::with_buffers(options, build, BUFFERS)

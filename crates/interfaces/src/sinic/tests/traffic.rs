@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt::Debug;
 
+use nicforge_platform::sim::{DeviceReader, SimDma};
 use nicforge_units::Time;
 
 use super::system::{Build, System, packet};
@@ -10,7 +11,10 @@ use crate::kernel::{KernelDriver, KernelNic};
 use crate::sinic::Options;
 
 /// Frames that come while the stack holds all buffers wait in the FIFO until it gives some back.
-pub fn starve<D: KernelDriver, N: KernelNic + Debug>(options: &Options, build: Build<D, N>) {
+pub fn starve<D: for<'a> KernelDriver<DeviceReader<'a>>, N: KernelNic<SimDma> + Debug>(
+    options: &Options,
+    build: Build<D, N>,
+) {
     let mut system = System::with_buffers(options, build, 8);
     for number in 0..20 {
         assert!(system.arrive(&packet(number, 1000)));
@@ -28,7 +32,10 @@ pub fn starve<D: KernelDriver, N: KernelNic + Debug>(options: &Options, build: B
 
 /// However many packets the stack would take, a poll brings RxMaxIntr of them, and the next one the
 /// rest.
-pub fn limit_polls<D: KernelDriver, N: KernelNic + Debug>(options: &Options, build: Build<D, N>) {
+pub fn limit_polls<D: for<'a> KernelDriver<DeviceReader<'a>>, N: KernelNic<SimDma> + Debug>(
+    options: &Options,
+    build: Build<D, N>,
+) {
     let mut system = System::new(options, build);
     for number in 0..16 {
         assert!(system.arrive(&packet(number, 100)));
@@ -72,7 +79,11 @@ pub fn step() -> impl proptest::strategy::Strategy<Value = Step> {
 
 /// Runs `steps`: every frame that the FIFO took comes to the stack once, whole and in order, and
 /// every frame that was sent leaves once, whole and in order.
-pub fn run<D: KernelDriver, N: KernelNic + Debug>(options: &Options, build: Build<D, N>, steps: &[Step]) {
+pub fn run<D: for<'a> KernelDriver<DeviceReader<'a>>, N: KernelNic<SimDma> + Debug>(
+    options: &Options,
+    build: Build<D, N>,
+    steps: &[Step],
+) {
     let mut system = System::new(options, build);
     let (mut arrived, mut sent) = (0, 0);
     let mut inside: VecDeque<Vec<u8>> = VecDeque::new();

@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::live::assemble::app_config;
 use crate::live::config::{LiveConfig, app_owners};
+use crate::live::idle::{Idle, IdleOptions};
 use crate::live::layout::Blueprint;
 use crate::live::ports::PortConfig;
 use crate::live::worker::WorkerCounts;
-use crate::live::worker::{Idle, IdleOptions};
 use crate::run::RunError;
 use crate::scenario::parse_override;
 use crate::settings::Catalogue;

@@ -155,7 +155,7 @@ impl Member {
             wipe(&mut cpu, &parts);
         }
         parts.software.app.start_own(&mut cpu);
-        let mut worker = Worker::new(cpu, parts);
+        let mut worker = Worker::new(cpu, parts, None);
         worker.start();
         Ok(Member { worker, blueprint, control, place, order: invitation.order })
     }

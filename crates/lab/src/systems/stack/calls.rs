@@ -1,7 +1,7 @@
 //! System calls: copying between a process and its sockets, sleeping and waking.
 
-use nicforge_interfaces::kernel::KernelDriver;
 use nicforge_nic::Segment;
+use nicforge_platform::sim::DeviceReader;
 use nicforge_platform::{Addr, Cpu, Part, copy};
 use nicforge_units::Cycles;
 
@@ -14,7 +14,7 @@ const STEP_BYTES: u64 = 1460;
 
 impl Kernel {
     /// One step of `core`'s process.
-    pub(super) fn run<C: Cpu>(&mut self, core: usize, cpu: &mut C) {
+    pub(super) fn run(&mut self, core: usize, cpu: &mut DeviceReader<'_>) {
         let Some(call) = self.processors[core].call else {
             self.begin(core, cpu, BEGUN);
             return;
@@ -42,7 +42,7 @@ impl Kernel {
     }
 
     /// The process makes its next call.
-    fn begin<C: Cpu>(&mut self, core: usize, cpu: &mut C, last: Outcome) -> Call {
+    fn begin(&mut self, core: usize, cpu: &mut DeviceReader<'_>, last: Outcome) -> Call {
         let processor = &mut self.processors[core];
         let call = processor.process.next(last);
         processor.call = Some(call);
@@ -59,10 +59,10 @@ impl Kernel {
         Cycles((bytes as f64 / self.costs.copy_bytes_per_cycle) as u64)
     }
 
-    fn send_some<C: Cpu>(
+    fn send_some(
         &mut self,
         core: usize,
-        cpu: &mut C,
+        cpu: &mut DeviceReader<'_>,
         number: usize,
         (from, len): (Addr, u64),
         gives_way: bool,
@@ -121,7 +121,7 @@ impl Kernel {
         }
     }
 
-    fn receive_some<C: Cpu>(&mut self, core: usize, cpu: &mut C, number: usize, buffer: Buffer) {
+    fn receive_some(&mut self, core: usize, cpu: &mut DeviceReader<'_>, number: usize, buffer: Buffer) {
         let readable = self.connections[number].engine.readable() as u64;
         let moved = self.processors[core].moved;
         let wanted = buffer.len - moved;
@@ -145,14 +145,14 @@ impl Kernel {
     }
 
     /// The window has opened.
-    fn end_read<C: Cpu>(&mut self, core: usize, cpu: &mut C, number: usize) {
+    fn end_read(&mut self, core: usize, cpu: &mut DeviceReader<'_>, number: usize) {
         self.connections[number].engine.end_read(cpu.now());
         self.flush(core, cpu, number);
     }
 
     /// Payload that is still in the NIC goes straight to the buffer of a read that is posted for it,
     /// within the soft interrupt: it does not wait until the process runs (section 7.2).
-    pub(super) fn land<C: Cpu>(&mut self, core: usize, cpu: &mut C, number: usize) {
+    pub(super) fn land(&mut self, core: usize, cpu: &mut DeviceReader<'_>, number: usize) {
         let plan = &self.connections[number].plan;
         let (owner, nic) = (plan.core, plan.nic);
         let Some(Call::Receive { connection, to, len, .. }) = self.processors[owner].call else {
@@ -184,9 +184,9 @@ impl Kernel {
     }
 
     /// Copies what one packet has to `to`, for the process that reads the connection.
-    fn read_packet<C: Cpu>(&mut self, core: usize, cpu: &mut C, number: usize, to: Segment) {
+    fn read_packet(&mut self, core: usize, cpu: &mut DeviceReader<'_>, number: usize, to: Segment) {
         let connection = &mut self.connections[number];
-        let driver = &mut self.drivers[connection.plan.nic];
+        let driver = &mut *self.drivers[connection.plan.nic];
         let place = connection.receive.read();
         // TCP says that these bytes are there, so some packet has them.
         let Some((payload, skip)) = connection.receive.next() else {
@@ -215,7 +215,7 @@ impl Kernel {
         self.counters.read_bytes += u64::from(len);
     }
 
-    fn select<C: Cpu>(&mut self, core: usize, cpu: &mut C) {
+    fn select(&mut self, core: usize, cpu: &mut DeviceReader<'_>) {
         let count = self.connections.len();
         let from = self.processors[core].select_from;
         let numbers = (0..count).map(|step| (from + step) % count);

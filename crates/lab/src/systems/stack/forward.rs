@@ -3,6 +3,7 @@
 use nicforge_apps::Application;
 use nicforge_interfaces::kernel::{Received, Sending};
 use nicforge_nic::{Packet, PortId, Segment, TxOffload, Verdict};
+use nicforge_platform::sim::DeviceReader;
 use nicforge_platform::{Addr, Cpu, Part};
 use nicforge_units::Time;
 
@@ -16,10 +17,10 @@ impl Kernel {
     ///
     /// # Errors
     /// The cause by which the packet is dropped; it is the caller's still.
-    pub(super) fn forward<C: Cpu>(
+    pub(super) fn forward(
         &mut self,
         (core, nic): (usize, usize),
-        cpu: &mut C,
+        cpu: &mut DeviceReader<'_>,
         packet: &mut Received,
         gateway: &mut Gateway,
     ) -> Result<(), &'static str> {

@@ -1,8 +1,9 @@
 //! A received packet: IP, TCP, the socket it belongs to.
 
-use nicforge_interfaces::kernel::{KernelDriver, Received};
+use nicforge_interfaces::kernel::Received;
 use nicforge_nic::Segment;
 use nicforge_platform::Cpu;
+use nicforge_platform::sim::DeviceReader;
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, Ipv4View, TcpFlags, TcpView, ip_protocol};
 
 use super::engine::HEADERS_MAX;
@@ -26,7 +27,7 @@ pub(super) struct Segmented {
 
 impl Kernel {
     /// Takes a packet from NIC `nic` in, on core `core`.
-    pub(super) fn input<C: Cpu>(&mut self, core: usize, cpu: &mut C, nic: usize, packet: &Received) {
+    pub(super) fn input(&mut self, core: usize, cpu: &mut DeviceReader<'_>, nic: usize, packet: &Received) {
         self.counters.packets_in += 1;
         let mut packet = *packet;
         let taken = match self.gateway.take() {
@@ -45,7 +46,7 @@ impl Kernel {
     }
 
     /// Frees a packet that nobody wants.
-    fn give_up<C: Cpu>(&mut self, (core, nic): (usize, usize), cpu: &mut C, packet: &Received) {
+    fn give_up(&mut self, (core, nic): (usize, usize), cpu: &mut DeviceReader<'_>, packet: &Received) {
         if let Some(deferred) = packet.deferred {
             self.drivers[nic].drop_deferred(cpu, deferred);
         }
@@ -53,7 +54,7 @@ impl Kernel {
     }
 
     /// Copies what is still in the NIC behind the rest of the packet.
-    pub(super) fn fetch_all<C: Cpu>(&mut self, cpu: &mut C, nic: usize, packet: &mut Received) {
+    pub(super) fn fetch_all(&mut self, cpu: &mut DeviceReader<'_>, nic: usize, packet: &mut Received) {
         if let Some(mut deferred) = packet.deferred.take() {
             let (at, len) = (packet.head.at + u64::from(packet.head.len), deferred.len);
             self.drivers[nic].copy_deferred(cpu, &mut deferred, at, len);
@@ -62,10 +63,10 @@ impl Kernel {
     }
 
     /// Gives a packet to its connection, or says why it has none.
-    fn accept<C: Cpu>(
+    fn accept(
         &mut self,
         (core, nic): (usize, usize),
-        cpu: &mut C,
+        cpu: &mut DeviceReader<'_>,
         packet: &mut Received,
     ) -> Result<(), &'static str> {
         if packet.flags.is_checksum_bad() {
@@ -98,10 +99,10 @@ impl Kernel {
     }
 
     /// Gives connection `number` a segment.
-    fn take_segment<C: Cpu>(
+    fn take_segment(
         &mut self,
         (core, nic): (usize, usize),
-        cpu: &mut C,
+        cpu: &mut DeviceReader<'_>,
         number: usize,
         packet: &Received,
         segment: &Segmented,
@@ -141,7 +142,7 @@ impl Kernel {
     }
 
     /// Wakes the process if it waits for what connection `number` now has.
-    fn wake<C: Cpu>(&mut self, core: usize, cpu: &mut C, number: usize) {
+    fn wake(&mut self, core: usize, cpu: &mut DeviceReader<'_>, number: usize) {
         let connection = &self.connections[number];
         let (engine, owner) = (&connection.engine, connection.plan.core);
         let ready = match self.processors[owner].waiting {

@@ -27,8 +27,9 @@ mod send_buffer;
 mod spread;
 
 use nicforge_apps::nat::Nat;
-use nicforge_interfaces::kernel::{AnyKernelDriver, KernelDriver, SharedLock};
+use nicforge_interfaces::kernel::{KernelDriver, SharedLock};
 use nicforge_nic::DropCounters;
+use nicforge_platform::sim::DeviceReader;
 use nicforge_platform::{Addr, Cpu, Part};
 use nicforge_units::{Cycles, Time};
 
@@ -39,6 +40,9 @@ pub use processor::Processor;
 use processor::Waiting;
 
 use super::process::{AnyProcess, Call, Outcome};
+
+/// A driver of a simulated host's kernel.
+pub type Driver = dyn for<'a> KernelDriver<DeviceReader<'a>>;
 
 /// What forwards packets, on a gateway: one core at a time.
 pub struct Gateway {
@@ -109,7 +113,7 @@ pub struct Kernel {
     /// By core.
     pub processors: Vec<Processor>,
     /// By NIC.
-    pub drivers: Vec<AnyKernelDriver>,
+    pub drivers: Vec<Box<Driver>>,
     /// Frames that each of them has brought.
     pub taken: Vec<u64>,
     /// By number.
@@ -129,7 +133,7 @@ impl Kernel {
     pub fn new(
         costs: KernelCosts,
         processors: Vec<Processor>,
-        drivers: Vec<AnyKernelDriver>,
+        drivers: Vec<Box<Driver>>,
         connections: Vec<Connection>,
         gateway: Option<Gateway>,
     ) -> Kernel {
@@ -152,7 +156,7 @@ impl Kernel {
     }
 
     /// Brings the NICs up.
-    pub fn start<C: Cpu>(&mut self, cpu: &mut C) {
+    pub fn start(&mut self, cpu: &mut DeviceReader<'_>) {
         cpu.enter(Part::Driver);
         for nic in 0..self.drivers.len() {
             let core = self.core_of(nic);
@@ -181,7 +185,7 @@ impl Kernel {
     }
 
     /// One step of `core`; returns when the next one is due.
-    pub fn step<C: Cpu>(&mut self, core: usize, cpu: &mut C) -> Time {
+    pub fn step(&mut self, core: usize, cpu: &mut DeviceReader<'_>) -> Time {
         let now = cpu.now();
         self.wake_up(core, cpu);
         let processor = &self.processors[core];
@@ -215,7 +219,7 @@ impl Kernel {
     }
 
     /// Takes a packet from a NIC that is polled, or one that another core has received.
-    fn receive<C: Cpu>(&mut self, core: usize, cpu: &mut C) -> bool {
+    fn receive(&mut self, core: usize, cpu: &mut DeviceReader<'_>) -> bool {
         if let Some(nic) = self.processors[core].polled_next() {
             self.poll(core, cpu, nic);
             self.processors[core].poll_from = nic + 1;
@@ -247,7 +251,7 @@ impl Kernel {
         }
     }
 
-    fn take_interrupt<C: Cpu>(&mut self, core: usize, cpu: &mut C, nic: usize) {
+    fn take_interrupt(&mut self, core: usize, cpu: &mut DeviceReader<'_>, nic: usize) {
         cpu.enter(Part::Interrupt);
         self.counters.interrupts += 1;
         let processor = &mut self.processors[core];
@@ -261,7 +265,7 @@ impl Kernel {
         }
     }
 
-    fn poll<C: Cpu>(&mut self, core: usize, cpu: &mut C, nic: usize) {
+    fn poll(&mut self, core: usize, cpu: &mut DeviceReader<'_>, nic: usize) {
         cpu.enter(Part::Driver);
         let processor = &mut self.processors[core];
         let mut received = std::mem::take(&mut processor.received);
@@ -287,9 +291,9 @@ impl Kernel {
 
     /// The NIC is full: what was left in it goes to kernel buffers, the oldest of each connection
     /// first, until the NIC is no longer full.
-    fn fetch_deferred<C: Cpu>(&mut self, cpu: &mut C, nic: usize) {
+    fn fetch_deferred(&mut self, cpu: &mut DeviceReader<'_>, nic: usize) {
         cpu.enter(Part::Copy);
-        let driver = &mut self.drivers[nic];
+        let driver = &mut *self.drivers[nic];
         let connections = self.connections.iter_mut();
         let here = connections.filter(|connection| connection.plan.nic == nic);
         for connection in here {
@@ -317,7 +321,7 @@ impl Kernel {
         let here: usize = processors.clone().map(Processor::packets_held).sum();
         let at_hand: usize = processors.map(|processor| processor.pool.len()).sum();
         let unread: usize = self.connections.iter().map(|connection| connection.receive.len()).sum();
-        let drivers: u64 = self.drivers.iter().map(KernelDriver::buffers_held).sum();
+        let drivers: u64 = self.drivers.iter().map(|driver| driver.buffers_held()).sum();
         (here + at_hand + unread) as u64 + drivers
     }
 

@@ -1,7 +1,8 @@
 //! Segments on their way out: headers in a buffer of the kernel, payload where the socket has it.
 
-use nicforge_interfaces::kernel::{KernelDriver, Sending};
+use nicforge_interfaces::kernel::Sending;
 use nicforge_nic::{Segment, TxOffload, data_of};
+use nicforge_platform::sim::DeviceReader;
 use nicforge_platform::{Cpu, Part};
 use nicforge_units::Time;
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, EthernetView, Ipv4View, MacAddress, TcpFlags, TcpView, ethertype};
@@ -16,7 +17,7 @@ const TIMER_STEP: Time = Time::from_us(1);
 
 impl Kernel {
     /// Sends what is due on connection `number`, as far as there is room, on core `core`.
-    pub(super) fn flush<C: Cpu>(&mut self, core: usize, cpu: &mut C, number: usize) {
+    pub(super) fn flush(&mut self, core: usize, cpu: &mut DeviceReader<'_>, number: usize) {
         let nic = self.connections[number].plan.nic;
         let sender = self.sender(core, nic);
         let engine = &mut self.connections[number].engine;
@@ -42,7 +43,7 @@ impl Kernel {
         self.set_due(core, now, number, due);
     }
 
-    fn send<C: Cpu>(&mut self, core: usize, cpu: &mut C, number: usize, segment: &Emitted) {
+    fn send(&mut self, core: usize, cpu: &mut DeviceReader<'_>, number: usize, segment: &Emitted) {
         cpu.enter(Part::Stack);
         cpu.work(match segment.payload {
             0 => self.costs.tx_ack,
@@ -81,7 +82,7 @@ impl Kernel {
     }
 
     /// Gives a frame to the driver, or keeps it until there is room.
-    pub(super) fn transmit<C: Cpu>(&mut self, core: usize, cpu: &mut C, nic: usize, sending: Sending) {
+    pub(super) fn transmit(&mut self, core: usize, cpu: &mut DeviceReader<'_>, nic: usize, sending: Sending) {
         let by_thread = self.drivers[nic].advice().transmit_thread;
         let sender = self.sender(core, nic);
         if by_thread && self.processors[sender].queues[nic].is_empty() {
@@ -101,14 +102,14 @@ impl Kernel {
 
     /// Gives the driver the frames that wait: those that it had no room for, or those of its thread.
     /// Then connections may go on.
-    pub(super) fn drain_queue<C: Cpu>(&mut self, core: usize, cpu: &mut C, nic: usize) {
+    pub(super) fn drain_queue(&mut self, core: usize, cpu: &mut DeviceReader<'_>, nic: usize) {
         self.processors[core].sends_from[nic] = Time::NEVER;
         let before = cpu.enter(Part::Driver);
         self.drain(core, cpu, nic);
         cpu.enter(before);
     }
 
-    fn drain<C: Cpu>(&mut self, core: usize, cpu: &mut C, nic: usize) {
+    fn drain(&mut self, core: usize, cpu: &mut DeviceReader<'_>, nic: usize) {
         let processor = &mut self.processors[core];
         if processor.queues[nic].is_empty() {
             return;

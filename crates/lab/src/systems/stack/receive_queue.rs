@@ -3,9 +3,12 @@
 
 use std::collections::VecDeque;
 
-use nicforge_interfaces::kernel::{Deferred, KernelDriver};
+use nicforge_interfaces::kernel::Deferred;
 use nicforge_nic::Segment;
-use nicforge_platform::{Addr, Cpu, copy};
+use nicforge_platform::sim::DeviceReader;
+use nicforge_platform::{Addr, copy};
+
+use super::Driver;
 
 /// Payload of a received packet.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +36,7 @@ impl Payload {
     }
 
     /// Copies what is in the NIC to the packet's buffer.
-    pub fn fetch<C: Cpu, D: KernelDriver>(&mut self, cpu: &mut C, driver: &mut D) {
+    pub fn fetch(&mut self, cpu: &mut DeviceReader<'_>, driver: &mut Driver) {
         if let Some(mut deferred) = self.deferred.take() {
             let to = self.here.at + u64::from(self.here.len + self.passed);
             let len = deferred.len;
@@ -145,9 +148,9 @@ impl ReceiveQueue {
 
 /// Copies the next bytes of `payload`, `skip` bytes of which were read, to `to`: at most as many as
 /// fit, and only what can go at once. Returns how many, and whether the core copied them.
-pub fn copy_next<C: Cpu, D: KernelDriver>(
-    cpu: &mut C,
-    driver: &mut D,
+pub fn copy_next(
+    cpu: &mut DeviceReader<'_>,
+    driver: &mut Driver,
     payload: &mut Payload,
     skip: u64,
     to: Segment,

@@ -1,7 +1,8 @@
 //! What cores do for each other: packets for connections of other cores, processes woken from
 //! another core, frames that wait for another core's driver.
 
-use nicforge_interfaces::kernel::{KernelDriver, Received};
+use nicforge_interfaces::kernel::Received;
+use nicforge_platform::sim::DeviceReader;
 use nicforge_platform::{Cpu, Part};
 use nicforge_units::Time;
 
@@ -12,7 +13,7 @@ use super::processor::{Handed, Waiting};
 impl Kernel {
     /// Gives a packet to the core whose process reads its connection: the header is read here, and
     /// the payload may still be in the NIC (integrated_nic, section A.2.1).
-    pub(super) fn spread<C: Cpu>(&mut self, core: usize, cpu: &mut C, nic: usize, packet: &Received) {
+    pub(super) fn spread(&mut self, core: usize, cpu: &mut DeviceReader<'_>, nic: usize, packet: &Received) {
         let port = parse(cpu, packet).map(|segment| segment.local_port);
         let number = port.ok().and_then(|port| self.connection_at(port));
         let to = number.map_or(core, |number| self.connections[number].plan.core);
@@ -30,7 +31,7 @@ impl Kernel {
     }
 
     /// Takes the oldest packet that another core has left here, if there is one.
-    pub(super) fn take_handed<C: Cpu>(&mut self, core: usize, cpu: &mut C) -> bool {
+    pub(super) fn take_handed(&mut self, core: usize, cpu: &mut DeviceReader<'_>) -> bool {
         let processor = &mut self.processors[core];
         let now = cpu.now();
         let first = processor.handed.front();
@@ -55,7 +56,7 @@ impl Kernel {
     }
 
     /// What the process of `core` waited for has come by another core.
-    pub(super) fn wake_up<C: Cpu>(&mut self, core: usize, cpu: &mut C) {
+    pub(super) fn wake_up(&mut self, core: usize, cpu: &mut DeviceReader<'_>) {
         let processor = &mut self.processors[core];
         if processor.woken.is_some_and(|at| at <= cpu.now()) {
             processor.woken = None;
@@ -66,7 +67,7 @@ impl Kernel {
     }
 
     /// Wakes `owner`'s process, from core `core`.
-    pub(super) fn wake_process<C: Cpu>(&mut self, core: usize, cpu: &mut C, owner: usize) {
+    pub(super) fn wake_process(&mut self, core: usize, cpu: &mut DeviceReader<'_>, owner: usize) {
         let processor = &mut self.processors[owner];
         if owner == core {
             processor.waiting = Waiting::No;
@@ -80,7 +81,7 @@ impl Kernel {
     }
 
     /// The NIC was asked what it has sent: other cores whose frames wait try again.
-    pub(super) fn let_others_send<C: Cpu>(&mut self, core: usize, cpu: &C, nic: usize) {
+    pub(super) fn let_others_send(&mut self, core: usize, cpu: &DeviceReader<'_>, nic: usize) {
         for (other, processor) in self.processors.iter_mut().enumerate() {
             if other != core && !processor.queues[nic].is_empty() {
                 let from = &mut processor.sends_from[nic];

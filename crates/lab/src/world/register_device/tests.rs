@@ -1,4 +1,4 @@
-use nicforge_interfaces::kernel::registry;
+use nicforge_interfaces::sinic::build;
 use nicforge_interfaces::sinic::registers::{Tag, config, rx_data, rx_done};
 use nicforge_platform::sim::Devices;
 use nicforge_platform::{Addr, AddressSpace};
@@ -7,12 +7,12 @@ use nicforge_wire::link::LinkPlan;
 use super::*;
 use crate::systems::attachment::Attachment;
 use crate::systems::system::kernel_plan;
-use crate::world::device::{Device, Elsewhere, Nobody, Reach};
+use crate::world::device::{Elsewhere, Nobody, Reach};
 
 /// A SINIC that receives, whose link delays frames by `DELAY`.
 struct Bench {
     host: Lent<Host>,
-    devices: [Device; 1],
+    devices: [Box<dyn Device>; 1],
     timeout: Time,
     /// A receive copy of 1000 bytes, and where it goes.
     data: u64,
@@ -33,12 +33,13 @@ impl Bench {
         let mut space = AddressSpace::default();
         let to = space.data(4096, 64);
         let plan = kernel_plan(0, 1, &machine.nic, &machine.sinic, machine.driver);
-        let (mut nic, _) = registry::build("sinic", &plan, &mut space).unwrap();
+        let (nic, _) = build(&plan, &mut space).unwrap();
+        let mut nic: Box<dyn KernelNic<SimDma>> = Box::new(nic);
         nic.set_memory_end(Addr(space.end()));
         let wire = Link::new(&LinkPlan { delay: DELAY, ..LinkPlan::default() }, 1);
         let mut bench = Bench {
             host: Lent::new(Host::new(&hardware, &space)),
-            devices: [Device::Register(RegisterDevice::new(nic, &hardware.pcie, 0, wire))],
+            devices: [Box::new(RegisterDevice::new(nic, &hardware.pcie, 0, wire))],
             timeout: machine.sinic.wait_timeout,
             data: rx_data::ADDR.of(to.0) | rx_data::LEN.of(1000),
             to,
@@ -102,7 +103,7 @@ struct Peer {
 }
 
 impl Elsewhere for Peer {
-    fn step(&mut self, devices: &mut [Device], before: Time) -> bool {
+    fn step(&mut self, devices: &mut [Box<dyn Device>], before: Time) -> bool {
         let sends = self.sends.take_if(|sends| *sends < before);
         if let Some(time) = sends {
             devices[0].send_here(time, vec![9; 100].into());

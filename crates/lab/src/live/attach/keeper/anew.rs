@@ -139,7 +139,7 @@ impl Keeper {
         };
         if let Some(parts) = layout.workers.into_iter().nth(number) {
             let cpu = LiveCpu::new(self.control.clone(), self.bell.clone(), number);
-            let mut worker = Worker::new(cpu, parts);
+            let mut worker = Worker::new(cpu, parts, None);
             worker.start();
             self.stand_ins[number] = Some(worker);
         }

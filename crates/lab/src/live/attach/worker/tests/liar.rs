@@ -127,6 +127,7 @@ pub struct Lying;
 
 impl Ground for Lying {
     type Cpu = Liar;
+    type Reader<'a> = Liar;
     type Dma = LiveDma;
     type Player = DeviceCpu;
 }

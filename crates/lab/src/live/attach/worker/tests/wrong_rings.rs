@@ -31,7 +31,7 @@ fn lies(run: &mut Running<'_>, lie: Lie, shares: bool) {
 
 #[test]
 fn wrong_receive_rings_are_closed_with_their_reason() {
-    let plain = Interfaces::shipped().names().into_iter().map(|name| (name, name));
+    let plain = Interfaces::shipped().of_rings().into_iter().map(|name| (name, name));
     let plain = plain.filter(|(interface, _)| *interface != "emulated");
     let played = played_by_cores().into_iter().map(|emulates| ("emulated", emulates));
     for (interface, rings) in plain.chain(played) {
