@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nicforge_interfaces::Interfaces;
 use nicforge_interfaces::emulated::played_by_cores;
-use nicforge_lab::live::{LiveRun, parse_live, run_live, run_live_over, run_software};
+use nicforge_lab::live::{LiveRun, TcpOptions, parse_live, run_live, run_live_over, run_software};
 use nicforge_lab::settings::Catalogue;
 use nicforge_platform::live::ports::{Port, pair};
 use nicforge_record::CoreFigures;
@@ -92,10 +92,14 @@ fn a_file_names_the_stacks_congestion_control() {
         );
         parse_live(&text, Path::new("test.toml"), &Catalogue::shipped())
     };
-    assert_eq!(parse("").unwrap().tcp.unwrap().congestion, None);
+    let chosen = |line: &str| {
+        let options: TcpOptions = parse(line).unwrap().tcp.unwrap().read();
+        options.congestion.map(|control| control.algorithm())
+    };
+    assert_eq!(chosen(""), None);
     for algorithm in Algorithm::ALL {
         let line = format!("congestion = \"{}\"", algorithm.name());
-        assert_eq!(parse(&line).unwrap().tcp.unwrap().congestion, Some(algorithm));
+        assert_eq!(chosen(&line), Some(algorithm));
     }
     let refused = parse("congestion = \"bbr\"").unwrap_err().to_string();
     assert!(refused.contains("test.toml:9") && refused.contains("cubic"), "{refused}");
