@@ -82,6 +82,25 @@ fn every_interface_forwards_every_frame_in_the_order_of_its_flow() {
     }
 }
 
+#[test]
+fn a_file_names_the_stacks_congestion_control() {
+    use nicforge_tcp::congestion::Algorithm;
+    let parse = |line: &str| {
+        let text = format!(
+            "[live]\nname = \"test\"\n[settings]\ninterface = \"priv_ring\"\n[[port]]\ntap = \"none\"\n\
+             [tcp]\naddress = [\"10.0.0.2/24\"]\n{line}\n"
+        );
+        parse_live(&text, Path::new("test.toml"), &Catalogue::shipped())
+    };
+    assert_eq!(parse("").unwrap().tcp.unwrap().congestion, None);
+    for algorithm in Algorithm::ALL {
+        let line = format!("congestion = \"{}\"", algorithm.name());
+        assert_eq!(parse(&line).unwrap().tcp.unwrap().congestion, Some(algorithm));
+    }
+    let refused = parse("congestion = \"bbr\"").unwrap_err().to_string();
+    assert!(refused.contains("test.toml:9") && refused.contains("cubic"), "{refused}");
+}
+
 /// Software on a worker's place gets every frame and sends frames of its own, through any interface; nothing is lost
 /// and no buffer is.
 #[test]

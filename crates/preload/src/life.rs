@@ -46,21 +46,19 @@ unsafe extern "C" {
     static mut environ: Strings;
 }
 
-/// The strings of a list that ends with null.
+/// Entries of an environment that are passed on without allocating.
+const FEW: usize = 1024;
+
+/// Length of a list that ends with null.
 ///
 /// # Safety
 /// `list` is null or such a list.
-unsafe fn strings(list: Strings) -> Vec<*const c_char> {
-    let mut all = Vec::new();
-    let mut next = list;
-    // SAFETY: the caller's promise.
-    unsafe {
-        while !next.is_null() && !(*next).is_null() {
-            all.push(*next);
-            next = next.add(1);
-        }
+unsafe fn length(list: Strings) -> usize {
+    if list.is_null() {
+        return 0;
     }
-    all
+    // SAFETY: the caller's promise.
+    (0..).take_while(|at| unsafe { !(*list.add(*at)).is_null() }).count()
 }
 
 /// Calls `execute` with an environment in which the new program finds the sockets that it inherits.
@@ -70,14 +68,29 @@ unsafe fn strings(list: Strings) -> Vec<*const c_char> {
 unsafe fn with_environment(environment: Strings, execute: impl FnOnce(Strings) -> c_int) -> c_int {
     process::execute();
     // SAFETY: the caller's promise.
-    let mut all = unsafe { strings(environment) };
-    // SAFETY: each is a string of C.
-    let lacking = process::lacking(all.iter().map(|entry| unsafe { CStr::from_ptr(*entry) }.to_bytes()));
-    if lacking.is_empty() {
+    let count = unsafe { length(environment) };
+    // SAFETY: `at` is below the length, and each entry is a string of C.
+    let entry = |at: usize| unsafe { CStr::from_ptr(*environment.add(at)) };
+    let has = |name: &[u8]| {
+        (0..count).any(|at| entry(at).to_bytes().strip_prefix(name).is_some_and(|rest| rest.starts_with(b"=")))
+    };
+    let missing = process::lacking(has).count();
+    if missing == 0 {
         return execute(environment);
     }
-    all.extend(lacking.iter().map(|entry| entry.as_ptr()));
-    all.push(std::ptr::null());
+    // On the stack: an exec frees nothing, and the child of a vfork would leave it in its parent.
+    let (mut few, mut many) = ([std::ptr::null(); FEW], Vec::new());
+    let needed = count + missing + 1;
+    let all = if needed <= FEW {
+        &mut few[..needed]
+    } else {
+        many.resize(needed, std::ptr::null());
+        &mut many[..]
+    };
+    let entries = (0..count).map(|at| entry(at).as_ptr()).chain(process::lacking(has).map(CStr::as_ptr));
+    for (place, next) in all.iter_mut().zip(entries) {
+        *place = next;
+    }
     execute(all.as_ptr())
 }
 

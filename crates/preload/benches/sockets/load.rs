@@ -261,7 +261,7 @@ pub fn rpc(host: &str, connections: &str, in_flight: &str, kind: &str) {
         let value = [b'v'; RPC_BYTES];
         setting.write_all(&[&b"set key 0 0 64\r\n"[..], &value, b"\r\n"].concat()).expect("a request");
         let _ = setting.read(&mut [0; 16]);
-        (b"get key\r\n".to_vec(), 17 + RPC_BYTES + 7)
+        (b"get key\r\n".to_vec(), b"VALUE key 0 64\r\n".len() + RPC_BYTES + b"\r\nEND\r\n".len())
     } else {
         (vec![7; RPC_BYTES], RPC_BYTES)
     };
@@ -269,6 +269,8 @@ pub fn rpc(host: &str, connections: &str, in_flight: &str, kind: &str) {
     let one = || {
         let mut stream = TcpStream::connect((host, 7000)).expect("a server");
         let _ = stream.set_nodelay(true);
+        // A server that does not answer fails the run.
+        let _ = stream.set_read_timeout(Some(Duration::from_secs(SECONDS + 5)));
         stream.write_all(&request.repeat(in_flight)).expect("a request");
         let (mut answered, mut bytes, mut buffer) = (0, 0, [0; 16_384]);
         while Instant::now() < until {

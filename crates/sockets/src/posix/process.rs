@@ -1,6 +1,6 @@
 //! What happens when processes begin and end.
 
-use std::ffi::{CString, OsString};
+use std::ffi::{CStr, CString, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
@@ -78,21 +78,30 @@ fn adopt_inherited() {
 }
 
 /// What an environment lacks for a program to find the sockets that it inherits; sshd, for one, clears its own.
-/// Nothing where no socket is open.
-pub fn lacking<'a>(environment: impl Iterator<Item = &'a [u8]>) -> Vec<CString> {
-    if table::numbers().next().is_none() {
-        return Vec::new();
-    }
-    let mut wanted = vec![(PRELOAD, PRELOADED.get().cloned().flatten())];
-    wanted.push((link::PATH_VARIABLE, link::path().map(|path| path.as_os_str().to_owned())));
-    for entry in environment {
-        wanted.retain(|(name, _)| !entry.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"=")));
-    }
-    let entries = wanted.into_iter().filter_map(|(name, value)| {
-        let entry = [name.as_bytes(), b"=", value?.as_bytes()].concat();
-        CString::new(entry).ok()
-    });
-    entries.collect()
+/// Nothing where no socket is open. `has` tells whether the environment has a name.
+pub fn lacking(has: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = &'static CStr> {
+    let wanted = if table::numbers().next().is_some() { own_environment() } else { &[] };
+    wanted.iter().filter(move |setting| !has(setting.name.as_bytes())).map(|setting| setting.entry.as_c_str())
+}
+
+/// An entry of the environment that the library needs.
+struct Setting {
+    name: &'static str,
+    entry: CString,
+}
+
+/// Made once: what the child of a vfork allocates stays in its parent for good.
+fn own_environment() -> &'static [Setting] {
+    static OWN: OnceLock<Vec<Setting>> = OnceLock::new();
+    OWN.get_or_init(|| {
+        let path = link::path().map(|path| path.as_os_str().to_owned());
+        let wanted = [(PRELOAD, PRELOADED.get().cloned().flatten()), (link::PATH_VARIABLE, path)];
+        let settings = wanted.into_iter().filter_map(|(name, value)| {
+            let entry = CString::new([name.as_bytes(), b"=", value?.as_bytes()].concat()).ok()?;
+            Some(Setting { name, entry })
+        });
+        settings.collect()
+    })
 }
 
 const PRELOAD: &str = "LD_PRELOAD";
