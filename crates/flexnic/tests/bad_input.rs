@@ -105,4 +105,8 @@ fn programs_that_do_not_parse_or_type_name_the_place_and_all_errors() {
     let two = PROGRAM.replace("m.found = 9;", "m.found = true; m.lost = 1;");
     let errors = Program::compile_text("bad", &two, &Options::default()).err().expect("it is wrong").to_string();
     assert!(errors.contains("lost") && errors.contains("bool"), "{errors}");
+    // Nothing is inside of an empty tuple.
+    let empty = PROGRAM.replace("m.found = 9;", "bit<8> x = {}[1];");
+    let errors = Program::compile_text("bad", &empty, &Options::default()).err().expect("it is wrong").to_string();
+    assert!(errors.contains("empty"), "{errors}");
 }

@@ -188,8 +188,10 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        // A master that is killed leaves its workers behind.
+        if matches!(self.0.try_wait(), Ok(None)) {
+            self.end();
+        }
     }
 }
 

@@ -165,8 +165,11 @@ impl Checker<'_> {
             (ExprKind::Integer(value), _) => {
                 let inside = usize::try_from(value).ok().filter(|at| *at < size);
                 let Some(at) = inside else {
-                    self.error(index.span, format!("index {value} is outside of `{}`", base.ty))
-                        .help(format!("0 to {} are inside", size - 1));
+                    let inside = match size.checked_sub(1) {
+                        Some(last) => format!("0 to {last} are inside"),
+                        None => "it is empty".to_owned(),
+                    };
+                    self.error(index.span, format!("index {value} is outside of `{}`", base.ty)).help(inside);
                     return self.broken(span);
                 };
                 if let Type::Tuple(items) = &base.ty {
