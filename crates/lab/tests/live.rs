@@ -245,14 +245,14 @@ fn impossible_live_points_are_refused_with_their_place() {
         (format!("{live}{port}tap = \"b\"\n"), "a port with 2 other ends"),
         (format!("{live}{port}peer = 1\n"), "`peer` is no port"),
         (format!("{live}{port}next_hop = \"10.0.0.1\"\n"), "`next_hop` is to be asked for"),
-        (format!("{live}{port}mac = \"02:00\"\n"), "`mac` is no address"),
+        (format!("{live}{port}mac = \"02:00\"\n"), "x.toml:5:7: `mac` cannot be"),
         (format!("{live}[settings]\napp = \"l3fwd\"\n{port}"), "`l3fwd` has no routes"),
         (
             format!("{live}[settings]\ninterface = \"emulated\"\nemulates = \"split\"\n{port}"),
             "its frames lie in two buffers each",
         ),
         (format!("{live}duration_s = -1\n{port}"), "`duration_s` cannot be -1"),
-        (format!("{live}idle = \"no\"\n{port}"), "`idle` cannot be \"no\""),
+        (format!("{live}idle = \"no\"\n{port}"), "x.toml:3:8: `idle` knows no \"no\""),
     ] {
         let error = parse_live(&text, Path::new("x.toml"), &Catalogue::shipped()).unwrap_err();
         assert!(error.to_string().contains(says), "{error}\n{says}");

@@ -20,8 +20,8 @@ use super::config::LiveConfig;
 use super::device::{Books, Device, FullOptions, Policy, TooLong, fill};
 use super::idle::{Idle, IdleOptions};
 use super::layout::{Blueprint, Layout};
-use super::neighbour::{self, AskOptions, Asked};
-use super::ports::{Neighbour, PortConfig, PortOptions};
+use super::neighbour::{self, AskOptions, Asked, Neighbour};
+use super::ports::{PortConfig, PortOptions};
 use super::worker::{Worker, WorkerParts};
 use crate::run::{RunError, app_of_settings, heuristic};
 use crate::scenario::Assignment;
@@ -111,11 +111,7 @@ pub fn put_together(
     let config = &blueprint.config;
     let Layout { space, shape, pool, near, ledgers, mut nics, mut workers, mut fills, starts } = blueprint.lay_out()?;
     let mut control = Control::new(&space, &shape)?;
-    let interrupted = if config.tcp.is_some() || config.live.read::<IdleOptions>().idle == Idle::Interrupt {
-        workers.len()
-    } else {
-        0
-    };
+    let interrupted = if interrupts(config) { workers.len() } else { 0 };
     let events = (0..interrupted).map(|worker| control.wake_by_event(worker)).collect::<Result<Vec<_>, _>>()?;
     let bell = Bell::new()?;
     let cpu = |number| LiveCpu::new(control.clone(), bell.clone(), number);
@@ -175,6 +171,11 @@ pub fn put_together(
         bell,
         events,
     })
+}
+
+/// Whether the device interrupts workers.
+fn interrupts(config: &LiveConfig) -> bool {
+    config.tcp.is_some() || config.live.read::<IdleOptions>().idle == Idle::Interrupt
 }
 
 /// How many frames of a port may wait for software at once: so few that none is dropped for want

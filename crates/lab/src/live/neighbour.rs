@@ -4,13 +4,56 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use nicforge_options::{Allowed, SECONDS_MAX, options};
+use nicforge_options::{Allowed, Form, OptionType, SECONDS_MAX, Value, options};
 use nicforge_platform::live::ports::Port;
 use nicforge_platform::live::{Clock, LiveError};
 use nicforge_stages::responder::{Addresses, question};
 use nicforge_units::Time;
 use nicforge_wire::headers::{ArpView, ETHERNET_HEADER_LEN, EthernetView, MacAddress, ethertype};
 use nicforge_wire::neighbour::{NeighbourKind, NeighbourMessage};
+
+/// How a neighbour is written.
+pub(super) static NEIGHBOUR: Form = Form {
+    says: "an address, such as \"10.0.0.1\" or \"02:00:00:00:00:01\"",
+    parse: |text| Some(Neighbour::parse(text)?.to_string()),
+};
+
+/// A neighbour, by either kind of address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Neighbour {
+    /// Its hardware address is known.
+    Mac(MacAddress),
+    /// Its hardware address is asked for, by ARP or neighbour discovery.
+    Ip(IpAddr),
+}
+
+impl Neighbour {
+    fn parse(text: &str) -> Option<Neighbour> {
+        let ip = text.parse().ok().map(Neighbour::Ip);
+        ip.or_else(|| text.parse().ok().map(Neighbour::Mac))
+    }
+}
+
+impl std::fmt::Display for Neighbour {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Neighbour::Mac(mac) => mac.fmt(f),
+            Neighbour::Ip(ip) => ip.fmt(f),
+        }
+    }
+}
+
+impl OptionType for Neighbour {
+    fn to_value(&self) -> Option<Value> {
+        Some(Value::Text(self.to_string()))
+    }
+    fn from_value(value: &Value) -> Option<Neighbour> {
+        match value {
+            Value::Text(text) => Neighbour::parse(text),
+            _ => None,
+        }
+    }
+}
 
 options! {
     /// Next hops.

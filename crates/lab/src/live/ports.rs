@@ -1,11 +1,10 @@
 //! Ports of a live run: what `[[port]]` says, and how each kind is opened.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
 use nicforge_options::{
-    Allowed, ConfigError, Form, IPV4, IPV6, Located, NAME, Node, OptionType, Options, Owner, PATH, Place, Section,
-    Value, choice, options,
+    Allowed, ConfigError, Form, IPV4, IPV6, Located, NAME, Node, Options, Owner, PATH, Place, Section, choice, options,
 };
 use nicforge_platform::live::LiveError;
 use nicforge_platform::live::ports::{
@@ -14,6 +13,7 @@ use nicforge_platform::live::ports::{
 use nicforge_wire::headers::{MAC, MacAddress};
 
 use super::config::PORTS_MAX;
+use super::neighbour::{NEIGHBOUR, Neighbour};
 use crate::run::RunError;
 
 /// The MTU of Ethernet.
@@ -28,48 +28,6 @@ static SECRET: Form = Form {
     says: "a text of at most 23 bytes",
     parse: |text| (text.len() <= SECRET_BYTES_MAX).then(|| text.to_owned()),
 };
-
-static NEIGHBOUR: Form = Form {
-    says: "an address, such as \"10.0.0.1\" or \"02:00:00:00:00:01\"",
-    parse: |text| Some(Neighbour::parse(text)?.to_string()),
-};
-
-/// A neighbour, by either kind of address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Neighbour {
-    /// Its hardware address is known.
-    Mac(MacAddress),
-    /// Its hardware address is asked for, by ARP or neighbour discovery.
-    Ip(IpAddr),
-}
-
-impl Neighbour {
-    fn parse(text: &str) -> Option<Neighbour> {
-        let ip = text.parse().ok().map(Neighbour::Ip);
-        ip.or_else(|| text.parse().ok().map(Neighbour::Mac))
-    }
-}
-
-impl std::fmt::Display for Neighbour {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Neighbour::Mac(mac) => mac.fmt(f),
-            Neighbour::Ip(ip) => ip.fmt(f),
-        }
-    }
-}
-
-impl OptionType for Neighbour {
-    fn to_value(&self) -> Option<Value> {
-        Some(Value::Text(self.to_string()))
-    }
-    fn from_value(value: &Value) -> Option<Neighbour> {
-        match value {
-            Value::Text(text) => Neighbour::parse(text),
-            _ => None,
-        }
-    }
-}
 
 options! {
     /// What every port has.
@@ -398,52 +356,4 @@ impl std::fmt::Display for PortKind {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-    use crate::live::config::LiveConfig;
-    use crate::live::parse_live;
-    use crate::settings::Catalogue;
-
-    /// The configuration of a file with one port that has these lines.
-    fn of(port: &str) -> Result<LiveConfig, ConfigError> {
-        let text =
-            format!("[live]\nname = \"x\"\n[settings]\ninterface = \"priv_ring\"\napp = \"l2fwd\"\n[[port]]\n{port}\n");
-        parse_live(&text, Path::new("x.toml"), &Catalogue::shipped())
-    }
-
-    #[test]
-    fn a_port_for_another_program_has_its_options() {
-        let config = of("memif = \"/m\"\nrole = \"client\"\nid = 3\nqueues = 2\nsecret = \"s\"\nmtu = 9000").unwrap();
-        let terms = MemifTerms { id: 3, queues: 2, secret: "s".into() };
-        let memif = MemifPlace { socket: "/m".into(), role: MemifRole::Client, terms, mtu: 9000 };
-        assert_eq!(config.ports[0].kind, PortKind::Memif(memif));
-        let guest = VhostUserPlace { socket: "/v".into(), queues: 1, mtu: 1500 };
-        assert_eq!(of("vhost_user = \"/v\"").unwrap().ports[0].kind, PortKind::VhostUser(guest));
-    }
-
-    #[test]
-    fn wrong_values_and_keys_of_other_kinds_are_refused_where_they_stand() {
-        let wrong = [
-            ("memif = \"/m\"\nrole = \"master\"", 8),
-            ("memif = \"/m\"\nqueues = 0", 8),
-            ("memif = \"/m\"\nqueues = 17", 8),
-            ("memif = \"/m\"\nmtu = 100", 8),
-            ("memif = \"/m\"\nsecret = \"longer than all of its 24 bytes\"", 8),
-            ("vhost_user = \"/v\"\nid = 1", 8),
-            ("vhost_user = \"/v\"\nmemif = \"/m\"", 6),
-            ("tap = \"t\"\nqueues = 2", 8),
-            ("memif = \"/m\"\nqueue = 1", 8),
-            ("address = \"10.0.0.1\"", 6),
-            ("tap = \"t\"\naddress = \"10.0.0\"", 8),
-            ("tap = \"t\"\nnext_hop = \"02:00\"", 8),
-            ("tap = \"t\"\ninsde = true", 8),
-        ];
-        for (port, line) in wrong {
-            let error = of(port).expect_err(port).to_string();
-            assert!(error.starts_with(&format!("x.toml:{line}:")), "{port}: {error}");
-        }
-        assert!(of("tap = \"t\"\ninsde = true").unwrap_err().right.contains("`inside`"));
-    }
-}
+mod tests;
