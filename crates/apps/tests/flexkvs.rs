@@ -1,7 +1,5 @@
 //! `flexkvs` on whole frames, beside Debian's memcached: the same requests have the same answers, byte for byte.
 
-#[path = "../../wire/tests/common/skip.rs"]
-mod skip;
 mod support;
 
 use std::net::UdpSocket;
@@ -19,7 +17,7 @@ use nicforge_wire::traffic::{
     ArrivalModel, FlowChoice, FlowSpace, Line, PairSpace, RequestConfig, RequestProtocol, Requests, TrafficSource,
 };
 use proptest::prelude::*;
-use support::{Bench, address, decode, fill_checksums, udp};
+use support::{Bench, address, decode, fill_checksums, skip, udp};
 
 const CLIENT: (&str, u16) = ("192.0.2.1", 50_000);
 const SERVER: (&str, u16) = ("203.0.113.1", MEMCACHED_PORT);

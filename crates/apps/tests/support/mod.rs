@@ -3,7 +3,7 @@
 #![allow(dead_code)] // Each test binary uses a part of this.
 
 #[path = "../../../wire/tests/common/skip.rs"]
-mod skip;
+pub mod skip;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
