@@ -41,34 +41,32 @@ pub fn check(packet: &Packet, headers: &Headers, ports: &PortMap) -> Result<(), 
     if port.hears_all && headers.to != port.mac {
         return Err(OTHER_HOST);
     }
-    // Off a wire, a port that is its own peer reflects the flows of a generator or of a capture. Their addresses
-    // are drawn or anonymised, and stand for forwardable ones.
-    if port.peer == packet.port && !port.hears_all {
-        return Ok(());
-    }
+    // A port that is its own peer reflects the flows of a generator, which draws link-local addresses, too.
+    let reflects = port.peer == packet.port;
     match headers.summary.addresses {
-        IpAddresses::V4 { source, destination } => check_v4(source, destination, ports),
+        IpAddresses::V4 { source, destination } => check_v4(source, destination, reflects, ports),
         IpAddresses::V6 { source, destination } => check_v6(source, destination),
         IpAddresses::None => Ok(()),
     }
 }
 
 #[inline(always)]
-fn check_v4(source: Ipv4Addr, destination: Ipv4Addr, ports: &PortMap) -> Result<(), &'static str> {
-    if !is_forwardable_v4(source) || is_own(source.to_bits(), ports) {
+fn check_v4(source: Ipv4Addr, destination: Ipv4Addr, reflects: bool, ports: &PortMap) -> Result<(), &'static str> {
+    let crosses = |address: Ipv4Addr| is_forwardable_v4(address.to_bits()) && (reflects || !address.is_link_local());
+    if !crosses(source) || is_own(source.to_bits(), ports) {
         return Err(BAD_SOURCE);
     }
-    if !is_forwardable_v4(destination) || ports.0.iter().any(|port| port.broadcast == Some(destination)) {
+    if !crosses(destination) || ports.0.iter().any(|port| port.broadcast == Some(destination)) {
         return Err(BAD_DESTINATION);
     }
     Ok(())
 }
 
-/// Whether packets of one host with this IPv4 address may cross routers: not 0/8, 127/8, 169.254/16, nor 224/3.
+/// Whether packets of one host with this IPv4 address may cross routers: not 0/8, 127/8, nor 224/3.
 #[inline(always)]
-fn is_forwardable_v4(address: Ipv4Addr) -> bool {
-    let network = address.octets()[0];
-    network != 0 && network != 127 && network < 224 && !address.is_link_local()
+fn is_forwardable_v4(address: u32) -> bool {
+    let network = address >> 24;
+    network != 0 && network != 127 && network < 224
 }
 
 fn check_v6(source: Ipv6Addr, destination: Ipv6Addr) -> Result<(), &'static str> {
