@@ -112,3 +112,25 @@ fn a_served_program_forwards_a_capture_and_ends_by_itself() {
     assert!(stderr(&output).contains("packets arrived"), "{}", stderr(&output));
     assert!(folder.path().join("out.pcap").is_file());
 }
+
+/// Whoever steers, the store answers; by key, the program finds a core for each request.
+#[test]
+fn a_program_steers_requests_by_key() {
+    let folder = folder();
+    let mut arguments = vec!["run", "scenarios/flexkvs.toml", "--quiet", "--out", "out"];
+    for short in ["window_ms=0.2", "warmup_ms=0.1", "kvs_keys=2000"] {
+        arguments.extend(["--set", short]);
+    }
+    let output = nicforge(&folder, &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let report = std::fs::read(folder.path().join("out/report.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+    let points = report["points"].as_array().unwrap();
+    assert_eq!(points.len(), 2);
+    for point in points {
+        assert_eq!(point["metrics"]["get_hit_rate"].as_f64(), Some(1.0), "{}", point["variant"]);
+    }
+    let count = |name: &str| points[1]["metrics"]["stages"][name].as_u64().unwrap();
+    assert!(count("p4_keyingress_cores_hits") > 1_000, "{}", points[1]["metrics"]["stages"]);
+    assert_eq!(count("p4_keyingress_cores_misses"), 0);
+}
