@@ -151,7 +151,7 @@ impl Default for Timeouts {
     }
 }
 
-/// What an application is built from: its surroundings, and the values from which it reads its own options.
+/// An application's surroundings, and the values from which it reads its own options.
 #[derive(Clone, Debug)]
 pub struct AppConfig {
     /// Which application, by name ([`crate::Apps::names`]).

@@ -14,7 +14,7 @@ pub const SEGMENT: Bytes = Bytes(2 << 20);
 /// A segment with at least this share freed is compacted, in percent.
 const FREED_PERCENT: u64 = 80;
 
-/// What is known of a segment, in one line.
+/// The header of a segment; it takes one cache line.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct SegmentHeader {

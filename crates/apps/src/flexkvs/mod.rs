@@ -94,7 +94,7 @@ struct Counts {
     moved: u64,
 }
 
-/// What became of a request.
+/// The store's answer to a request, before it is a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     /// The value is in `FlexKvs::value`.

@@ -60,7 +60,7 @@ impl FlexKvs {
     }
 }
 
-/// What memcached says beside a status.
+/// The text that memcached sends with an error status (memcached, doc/protocol-binary.txt).
 fn text(status: MemcachedStatus) -> &'static str {
     match status {
         MemcachedStatus::Done => "",

@@ -11,7 +11,7 @@ use crate::udp_service::Datagram;
 /// The longest key (memcached, doc/protocol.txt).
 const KEY_MAX: u16 = 250;
 
-/// What a SET, ADD or REPLACE asks of the key.
+/// The condition under which a SET, ADD or REPLACE stores the pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// Nothing.
@@ -22,7 +22,7 @@ pub enum When {
     There,
 }
 
-/// What is asked for.
+/// The operation that a client requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// The value, with the key if `with_key`.
