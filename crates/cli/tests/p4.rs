@@ -26,6 +26,8 @@ fn a_program_runs_in_front_of_every_interface() {
         let routed = count("p4_router_routes_hits");
         assert!(routed > 0 && count("p4_received") > routed, "{interface}: {report}");
         assert_eq!(count("p4_sent"), count("p4_received"), "{interface}");
+        let page = std::fs::read_to_string(folder.path().join("out/report.html")).unwrap();
+        assert!(page.contains("p4_router_routes_hits"), "{interface}: the page has no counters of stages");
     }
 }
 

@@ -42,6 +42,7 @@ pub fn to_html(record: &Record) -> Result<String, ReportError> {
     page += "</div>\n";
     page += &all_metrics(record);
     page += &cores::section(record);
+    page += &tables::stages(record);
     page += &tables::setting(record);
     page += "</main>\n</body>\n</html>\n";
     Ok(page)

@@ -74,6 +74,18 @@ fn winner(record: &Record) -> Option<usize> {
     first.filter(|_| leaders.next().is_none())
 }
 
+/// The counters of NICs' stages in the window, folded; nothing where no NIC has stages.
+pub fn stages(record: &Record) -> String {
+    let mut rows = record.points.iter().flat_map(|point| {
+        let row = |(name, count): (&String, &u64)| [point.variant.clone(), name.clone(), fixed(*count as f64, 0)];
+        point.metrics.stages.iter().map(row).collect::<Vec<_>>()
+    });
+    let Some(first) = rows.next() else {
+        return String::new();
+    };
+    folded("Stages", &["variant", "counter", "in the window"], std::iter::once(first).chain(rows))
+}
+
 /// The workload and the machine, folded.
 pub fn setting(record: &Record) -> String {
     let mut section = String::new();
