@@ -58,12 +58,6 @@ impl NearMemory {
         NearMemory { nicmem: Nicmem::new(space, device as u8, bytes), pool: None, areas: Vec::new() }
     }
 
-    /// The same for every NIC of a run in the simulation.
-    pub fn reserve_all(space: &mut AddressSpace, settings: &Settings) -> Vec<NearMemory> {
-        let queues = settings.queues();
-        (0..settings.nics()).map(|device| NearMemory::reserve(space, settings, device, queues)).collect()
-    }
-
     /// Takes `bytes` for something else than packet buffers; nothing where that is 0. Before
     /// [`make_pool`](Self::make_pool), which takes what is left.
     ///

@@ -23,7 +23,8 @@ use super::layout::{Blueprint, Layout};
 use super::neighbour::{self, AskOptions, Asked, Neighbour};
 use super::ports::{PortConfig, PortOptions};
 use super::worker::{Worker, WorkerParts};
-use crate::run::{RunError, app_of_settings, heuristic};
+use crate::live::LiveRunError;
+use crate::run::{app_of_settings, heuristic};
 use crate::scenario::Assignment;
 use crate::settings::Settings;
 
@@ -84,7 +85,7 @@ impl Assembly {
 ///
 /// # Errors
 /// What the configuration names and is not there, or cannot be had.
-pub fn open_ports(config: &LiveConfig) -> Result<Vec<Box<dyn Port>>, RunError> {
+pub fn open_ports(config: &LiveConfig) -> Result<Vec<Box<dyn Port>>, LiveRunError> {
     config.ports.iter().map(PortConfig::open).collect()
 }
 
@@ -92,7 +93,11 @@ pub fn open_ports(config: &LiveConfig) -> Result<Vec<Box<dyn Port>>, RunError> {
 ///
 /// # Errors
 /// What the configuration names and is not there, or cannot be had.
-pub fn assemble(config: &LiveConfig, mut ports: Vec<Box<dyn Port>>, stop: &AtomicBool) -> Result<Assembly, RunError> {
+pub fn assemble(
+    config: &LiveConfig,
+    mut ports: Vec<Box<dyn Port>>,
+    stop: &AtomicBool,
+) -> Result<Assembly, LiveRunError> {
     let config = &fit_buffers(config, &ports);
     let (map, responders) = addresses(config, &mut ports, stop)?;
     let blueprint = Blueprint { app: app_config(config, map)?, config: config.clone() };
@@ -107,7 +112,7 @@ pub fn put_together(
     blueprint: Blueprint,
     ports: Vec<Box<dyn Port>>,
     responders: Vec<Responder>,
-) -> Result<Assembly, RunError> {
+) -> Result<Assembly, LiveRunError> {
     let config = &blueprint.config;
     let Layout { space, shape, pool, near, ledgers, mut nics, mut workers, mut fills, starts } = blueprint.lay_out()?;
     let mut control = Control::new(&space, &shape)?;
@@ -214,7 +219,7 @@ fn addresses(
     config: &LiveConfig,
     ports: &mut [Box<dyn Port>],
     stop: &AtomicBool,
-) -> Result<(PortMap, Vec<Responder>), RunError> {
+) -> Result<(PortMap, Vec<Responder>), LiveRunError> {
     let mut map = PortMap::paired(config.ports.len() as u8);
     let mut responders = Vec::new();
     let each = config.ports.iter().zip(ports).zip(&mut map.0).enumerate();
@@ -271,7 +276,7 @@ fn resolve(
     port: &mut dyn Port,
     (mac, next_hop): (MacAddress, Neighbour),
     stop: &AtomicBool,
-) -> Result<Option<MacAddress>, RunError> {
+) -> Result<Option<MacAddress>, LiveRunError> {
     let wanted = match next_hop {
         Neighbour::Mac(mac) => return Ok(Some(mac)),
         Neighbour::Ip(wanted) => wanted,
@@ -281,12 +286,12 @@ fn resolve(
     match neighbour::ask(port, &own, wanted, stop)? {
         Asked::Is(mac) => Ok(Some(mac)),
         Asked::Stopped => Ok(None),
-        Asked::Nobody => Err(RunError::NoNeighbour { place: set.section.place().to_string(), address: wanted }),
+        Asked::Nobody => Err(LiveRunError::NoNeighbour { place: set.section.place().to_string(), address: wanted }),
     }
 }
 
 /// The application that `config` wants, between the ports `map`.
-pub fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, RunError> {
+pub fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, LiveRunError> {
     let settings = &config.settings;
     let mut app = app_of_settings(settings, map);
     app.seed = unforeseen()?;

@@ -24,6 +24,7 @@ mod assemble;
 mod attach;
 mod config;
 mod device;
+mod error;
 mod events;
 mod idle;
 mod layout;
@@ -53,6 +54,7 @@ use nicforge_units::Time;
 pub use attach::{Attached, attach};
 pub use config::{Header, LiveConfig, SectionOwners, sections};
 pub use device::{DeviceCounts, NicCounts, StageCounts};
+pub use error::LiveRunError;
 pub use events::Events;
 pub use nicforge_platform::live::ports::Port;
 pub use outcome::{LiveRun, Snapshot};
@@ -63,7 +65,6 @@ pub use software::Software;
 pub use stack::{Prefixed, TcpOptions};
 pub use worker::WorkerCounts;
 
-use crate::run::RunError;
 use assemble::{Assembly, assemble, open_ports};
 use device::{Device, Phase};
 use idle::{Idle, IdleOptions};
@@ -171,7 +172,7 @@ fn locked<T>(board: &Mutex<T>) -> MutexGuard<'_, T> {
 ///
 /// # Errors
 /// What cannot be assembled, a port that fails, and counts that do not add up.
-pub fn run_live(config: &LiveConfig, stop: &AtomicBool, watch: Watch<'_>) -> Result<LiveRun, RunError> {
+pub fn run_live(config: &LiveConfig, stop: &AtomicBool, watch: Watch<'_>) -> Result<LiveRun, LiveRunError> {
     run_live_over(config, open_ports(config)?, stop, watch)
 }
 
@@ -185,7 +186,7 @@ pub fn run_live_over(
     ports: Vec<Box<dyn Port>>,
     stop: &AtomicBool,
     watch: Watch<'_>,
-) -> Result<LiveRun, RunError> {
+) -> Result<LiveRun, LiveRunError> {
     let places = Places::new(&config.live, config.settings.cores())?;
     let assembly = assemble(config, ports, stop)?;
     match config.attach() {
@@ -203,7 +204,7 @@ pub fn run_live_with(
     software: Software<'_>,
     stop: &AtomicBool,
     watch: Watch<'_>,
-) -> Result<LiveRun, RunError> {
+) -> Result<LiveRun, LiveRunError> {
     run_software(config, open_ports(config)?, software, stop, watch)
 }
 
@@ -217,7 +218,7 @@ pub fn run_software(
     software: Software<'_>,
     stop: &AtomicBool,
     watch: Watch<'_>,
-) -> Result<LiveRun, RunError> {
+) -> Result<LiveRun, LiveRunError> {
     let places = Places::new(&config.live, config.settings.cores())?;
     let own = config.ports.first().and_then(|set| set.options().mac.map(|mac| mac.0));
     let behind = ports.first().map_or((own, None), |port| (own.or(port.hardware_address()), port.link().cloned()));
@@ -226,7 +227,7 @@ pub fn run_software(
     let cpu = if config.live.read::<IdleOptions>().idle == Idle::Spin { cpu.device_polls() } else { cpu };
     let parts = assembly.workers.pop().filter(|_| assembly.workers.is_empty());
     let (Some(parts), Some(event)) = (parts, assembly.events.pop()) else {
-        return Err(RunError::Software("takes one worker, and a `[tcp]` in the file".into()));
+        return Err(LiveRunError::Software("takes one worker, and a `[tcp]` in the file".into()));
     };
     let port = WorkerPort::new(cpu, parts, event, behind);
     let Assembly { mut device, pool, near, control, bell, .. } = assembly;
@@ -257,7 +258,7 @@ pub fn run_software(
         *locked(&shared.workers[0]) = port.counts();
         shared.end(&bell);
         device_thread.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-        ended.map_err(RunError::Software)
+        ended.map_err(LiveRunError::Software)
     })?;
     let (held, available) = port.buffers();
     let pools: Vec<Pool> = std::iter::once(pool).chain(near).collect();
@@ -271,7 +272,7 @@ fn run_threads(
     places: &Places,
     stop: &AtomicBool,
     watch: Watch<'_>,
-) -> Result<LiveRun, RunError> {
+) -> Result<LiveRun, LiveRunError> {
     let mut workers = assembly.take_workers();
     let Assembly { mut device, pool, near, control, bell, events, .. } = assembly;
     let shared = Shared::new(workers.len());
@@ -324,13 +325,13 @@ fn run_processes(
     assembly: Assembly,
     stop: &AtomicBool,
     watch: Watch<'_>,
-) -> Result<LiveRun, RunError> {
+) -> Result<LiveRun, LiveRunError> {
     let Assembly { mut device, pool, control, bell, workers, blueprint, near, .. } = assembly;
     let shared = Shared::new(workers.len());
     let groups = (0..workers.len()).map(|worker| device.together(worker));
     let groups = groups.collect();
     if !device.close_all(workers.len()) {
-        return Err(RunError::Attach(format!(
+        return Err(LiveRunError::Attach(format!(
             "queues of {} cannot restart when one dies: leave `attach` out",
             config.settings.interface()
         )));
@@ -372,7 +373,7 @@ fn finish(
     pools: &[Pool],
     held: i64,
     watched: Option<(f64, Timeline)>,
-) -> Result<LiveRun, RunError> {
+) -> Result<LiveRun, LiveRunError> {
     let (seconds, switches, timeline) = watched.map_or_else(Default::default, |watched| {
         let (seconds, timeline) = watched;
         let switches = timeline.switches(device.switches());

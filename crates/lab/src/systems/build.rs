@@ -16,6 +16,7 @@ use super::attachment::Attachment;
 use super::process::{AnyProcess, Clients, Direction, Files, Initiator, REQUEST_ROOM, Server, Share, Stream, Target};
 use super::stack::{ConnectionPlan, Endpoint, KernelCosts};
 use super::system::{BuiltSystem, System, SystemPlan};
+use crate::BuildError;
 use crate::machine::{Integrated, Machine, Placement};
 use crate::run::RunError;
 use crate::run::options::Workload;
@@ -130,7 +131,9 @@ impl Parts<'_> {
 
     fn work(&self, machine: &Machine, app: &str) -> Result<Cycles, RunError> {
         let work = machine.work_cycles.get(app);
-        Ok(Cycles(*work.ok_or_else(|| RunError::NoWorkCycles { machine: machine.name.clone(), app: app.to_string() })?))
+        Ok(Cycles(
+            *work.ok_or_else(|| BuildError::NoWorkCycles { machine: machine.name.clone(), app: app.to_string() })?,
+        ))
     }
 
     /// The measured system's plan, without its links and its work.

@@ -6,12 +6,11 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 
-use nicforge_interfaces::Halves;
 use nicforge_interfaces::kernel::Frame;
-use nicforge_nic::transmit::{TransmitDriver, TxRing};
-use nicforge_nic::{DriverCosts, Nic, Pool, PoolCache, PoolOptions, TransmitOptions, registers};
+use nicforge_nic::stage::Chain;
+use nicforge_nic::{Nic, Pool, PortId};
 use nicforge_platform::sim::{DmaPort, Hardware, Host as SimHost, Lent, SimCore, SimCpu, SimDma};
-use nicforge_platform::{Addr, AddressSpace, Owner, Register, Sim};
+use nicforge_platform::{AddressSpace, Owner, Sim};
 use nicforge_units::{Cycles, Time};
 use nicforge_wire::link::Link;
 
@@ -20,10 +19,10 @@ use super::options::{RpcOptions, TasOptions};
 use super::program::{AppProgram, ServiceProgram, SharedApp, SharedService};
 use super::queue::{Place as QueuePlace, Receiver, Sender};
 use super::service::{Context, Costs, Service, ServicePlan, Wire};
+use crate::assembly::{self, Adapters, BuildError, CoreParts};
 use crate::machine::Machine;
-use crate::nicmem::NearMemory;
 use crate::run::options::Clock;
-use crate::run::{RunError, Surroundings, core_of, nic_spec, plan_of, receive_buffers};
+use crate::run::{RunError, core_of, driver_costs, nic_spec};
 use crate::settings::Settings;
 use crate::systems::options::{LinkOptions, TcpOptions};
 use crate::world::sink::Sink;
@@ -96,41 +95,28 @@ struct Parts {
 }
 
 impl HostPlan<'_> {
-    fn costs(&self) -> DriverCosts {
-        let core = &self.hardware.core;
-        DriverCosts { rx_packet: core.rx_packet, tx_packet: core.tx_packet, burst: core.burst }
-    }
-
     fn parts(&self, role: Role) -> Result<Parts, RunError> {
-        let (settings, mut space) = (self.settings, AddressSpace::default());
-        let near = NearMemory::reserve(&mut space, settings, 0, 1);
-        let PoolOptions { pool_cache, pool_order, buffer_bytes } = settings.read();
-        let entries = settings.read::<TransmitOptions>().tx_entries;
-        let buffers = receive_buffers(settings) + entries + 2 * pool_cache + SPARE_BUFFERS;
-        let pool = Pool::with_room(&mut space, buffers, buffer_bytes).in_order(pool_order);
-        let ring = TxRing::with(&mut space, entries, false)?;
-        let interfaces = &settings.catalogue().registry().interfaces;
-        let entry = interfaces.find(&settings.interface())?;
-        let around = Surroundings {
-            device: 0,
-            emulator: Owner(self.hardware.cores as u16),
-            emulator_fills: false,
-            first_core: 0,
-            queues: 1,
+        let plan = assembly::HostPlan {
+            settings: self.settings,
+            adapters: Adapters { count: 1, ports: 1, cores: 1 },
+            spare_buffers: SPARE_BUFFERS,
+            costs: driver_costs(self.hardware),
+            pool_work: self.hardware.core.pool,
             descriptor_read: self.hardware.nic.descriptor_read,
-            costs: self.costs(),
+            emulator_fills: false,
+            ledgers: false,
             seed: self.seed,
         };
-        let plan = plan_of(settings, interfaces, &around, pool, &near);
-        let built: Halves<Sim> = entry.build(&plan, &mut space)?.rings()?;
-        let driver = built.drivers.into_iter().next().ok_or_else(|| RunError::NoQueue(settings.interface()))?;
-        let doorbell = Register { device: 0, index: registers::TRANSMIT };
-        let transmit = TransmitDriver::new(&mut space, ring, doorbell, self.costs());
-        let cache = PoolCache::new(&mut space, pool, pool_cache, self.hardware.core.pool);
-        let (contexts, apps) = self.contexts(role, &mut space)?;
-        let service = Service::new(&self.service(role), Wire { driver, transmit, pool: cache }, contexts, &mut space);
-        let nic = Nic::new(&nic_spec(self.hardware, 0), built.nic, &[ring], Addr(space.end()));
-        Ok(Parts { nic, service, apps, pool, space })
+        let mut laid = plan.lay_out::<Sim>()?;
+        let CoreParts { drivers, transmit, pool: cache } = laid.next_core();
+        let mut wires = drivers.into_iter().zip(transmit);
+        let (driver, transmit) = wires.next().ok_or_else(|| BuildError::NoQueue(self.settings.interface()))?;
+        let (contexts, apps) = self.contexts(role, &mut laid.space)?;
+        let wire = Wire { driver, transmit, pool: cache };
+        let service = Service::new(&self.service(role), wire, contexts, &mut laid.space);
+        let chain = Chain::new(PortId(0));
+        let mut nics = laid.take_nics(vec![chain], |_| nic_spec(self.hardware, 0));
+        Ok(Parts { nic: nics.remove(0), service, apps, pool: laid.pool, space: laid.space })
     }
 
     fn service(&self, role: Role) -> ServicePlan {

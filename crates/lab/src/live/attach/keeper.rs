@@ -16,12 +16,12 @@ use nicforge_units::Time;
 
 use super::message::{Invitation, Reply, Said, VERSION};
 use super::place::{Heard, Member, Place, State, line};
+use crate::live::LiveRunError;
 use crate::live::device::{Done, Order, Ordered};
 use crate::live::layout::Blueprint;
 use crate::live::pin::Places;
 use crate::live::worker::Worker;
 use crate::live::{Shared, locked};
-use crate::run::RunError;
 use nicforge_options::{ConfigError, Place as PlaceInFile};
 
 mod anew;
@@ -67,7 +67,7 @@ impl Keeper {
         (blueprint, cores): (Blueprint, Places),
         (control, bell): (Control, Bell),
         orders: Sender<Ordered>,
-    ) -> Result<Keeper, RunError> {
+    ) -> Result<Keeper, LiveRunError> {
         let failed = || LiveError::of(format!("socket {}", path.display()));
         let listener = listen(path, place)?;
         let owner_only = std::fs::Permissions::from_mode(0o600);
@@ -91,7 +91,12 @@ impl Keeper {
 
     /// Looks after the workers until `stop`, then lets them end. Returns the buffers that they and
     /// those who stood in for them answer for.
-    pub(in crate::live) fn run(&mut self, shared: &Shared, stop: &AtomicBool, pools: &[Pool]) -> Result<i64, RunError> {
+    pub(in crate::live) fn run(
+        &mut self,
+        shared: &Shared,
+        stop: &AtomicBool,
+        pools: &[Pool],
+    ) -> Result<i64, LiveRunError> {
         while !stop.load(Ordering::Acquire) {
             self.look(shared, LOOK_EVERY)?;
         }
@@ -124,7 +129,7 @@ impl Keeper {
     }
 
     /// One round: who calls, what was said, who is gone.
-    fn look(&mut self, shared: &Shared, timeout: Duration) -> Result<(), RunError> {
+    fn look(&mut self, shared: &Shared, timeout: Duration) -> Result<(), LiveRunError> {
         let mut files = vec![self.listener.as_fd()];
         files.extend(self.callers.iter().map(|caller| caller.stream.as_fd()));
         for place in &self.places {
