@@ -119,7 +119,7 @@ fn try_files(input: &Input) -> Result<Vec<String>, CliError> {
         if let (TrafficSource::Replay(replay), Some(pcap)) = (source, &pcap) {
             let capture = Path::new(pcap);
             said.extend(notes::about(capture, &replay.counts()));
-            let checksums = (replay.wrong_ip_checksums(), replay.frames());
+            let (wrong, frames) = (replay.wrong_ip_checksums(), replay.frames());
             let same = |other: &&Point| {
                 let theirs = &other.settings;
                 theirs.replays() && theirs.read::<Capture>().pcap.as_ref() == Some(pcap)
@@ -128,7 +128,7 @@ fn try_files(input: &Input) -> Result<Vec<String>, CliError> {
                 let settings = &point.settings;
                 check_replay(settings, &replay).map_err(|cause| at_fault_in(point, cause.into()))?;
                 let mut found = notes::about_long_replay(capture, &replay, settings, &input.machine);
-                found.extend(notes::about_checksums(capture, checksums, settings));
+                found.extend(notes::about_checksums(capture, wrong, frames, settings));
                 found.retain(|note| !said.contains(note));
                 said.extend(found);
             }

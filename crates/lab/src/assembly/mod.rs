@@ -21,7 +21,7 @@ use nicforge_options::Values;
 use nicforge_platform::{Addr, AddressSpace, Ground, Owner, Register, SpaceError};
 use nicforge_units::{Bytes, Cycles};
 
-use crate::nicmem::NearMemory;
+use crate::nicmem::AdapterMemory;
 use crate::packet_loop::{Burst, PacketLoop};
 use crate::registry::Registry;
 use crate::settings::Settings;
@@ -87,7 +87,7 @@ pub(crate) struct LaidOut<'a, G: Ground> {
     /// The packet buffers in host memory.
     pub pool: Pool,
     /// Memory of each adapter.
-    pub near: Vec<NearMemory>,
+    pub nicmem: Vec<AdapterMemory>,
     /// Areas of adapters' memory for hot items of a store.
     hot: Vec<Allocation>,
     /// An area of the first adapter's memory that copies use.
@@ -126,15 +126,15 @@ impl<'a> HostPlan<'a> {
         let (settings, adapters) = (self.settings, self.adapters);
         let mut space = AddressSpace::default();
         let users = adapters.ports * adapters.cores;
-        let mut near: Vec<NearMemory> =
-            (0..adapters.count).map(|number| NearMemory::reserve(&mut space, settings, number, users)).collect();
-        let hot = self.hot_areas(&mut near)?;
-        let copied = near.first_mut().map(|first| first.make_area(settings.copied_bytes())).transpose()?;
+        let mut nicmem: Vec<AdapterMemory> =
+            (0..adapters.count).map(|number| AdapterMemory::reserve(&mut space, settings, number, users)).collect();
+        let hot = self.hot_areas(&mut nicmem)?;
+        let copied = nicmem.first_mut().map(|first| first.make_area(settings.copied_bytes())).transpose()?;
         let pool = self.packet_pool(&mut space);
-        for near in &mut near {
-            near.make_pool(&mut space, settings, users)?;
+        for nicmem in &mut nicmem {
+            nicmem.make_pool(&mut space, settings, users)?;
         }
-        let pools = std::iter::once(pool).chain(near.iter().filter_map(NearMemory::pool));
+        let pools = std::iter::once(pool).chain(nicmem.iter().filter_map(AdapterMemory::pool));
         let pools = if self.ledgers { pools.collect() } else { Vec::new() };
         let ledgers = pools.into_iter().map(|pool| Ledger::new(&mut space, pool)).collect();
         let rings = (0..adapters.nics()).map(|_| self.tx_rings(&mut space));
@@ -144,7 +144,7 @@ impl<'a> HostPlan<'a> {
             plan: self,
             space,
             pool,
-            near,
+            nicmem,
             hot,
             copied: copied.flatten(),
             ledgers,
@@ -163,12 +163,12 @@ impl<'a> HostPlan<'a> {
     }
 
     /// Areas of adapters' memory for hot items of a store, one for each NIC that has any.
-    fn hot_areas(&self, near: &mut [NearMemory]) -> Result<Vec<Allocation>, NicmemError> {
+    fn hot_areas(&self, nicmem: &mut [AdapterMemory]) -> Result<Vec<Allocation>, NicmemError> {
         let bytes = self.settings.hot_area_bytes(self.adapters.nics());
         let mut areas = Vec::new();
-        for near in near {
+        for nicmem in nicmem {
             for _ in 0..self.adapters.ports {
-                areas.extend(near.make_area(bytes)?);
+                areas.extend(nicmem.make_area(bytes)?);
             }
         }
         Ok(areas)
@@ -190,7 +190,7 @@ impl<'a> HostPlan<'a> {
     }
 
     /// What the interface of NIC `device` is built from.
-    fn interface_plan(&self, device: usize, pool: Pool, near: &NearMemory) -> Plan {
+    fn interface_plan(&self, device: usize, pool: Pool, nicmem: &AdapterMemory) -> Plan {
         let (settings, adapters) = (self.settings, self.adapters);
         let owner = |queue| Owner((adapters.first_core(device) + queue) as u16);
         let emulates = &settings.read::<EmulatedOptions>().emulates;
@@ -201,7 +201,7 @@ impl<'a> HostPlan<'a> {
             descriptor_read: self.descriptor_read,
             first_position: 0,
             costs: self.costs,
-            nicmem: near.of_interface(),
+            nicmem: nicmem.of_interface(),
             emulates: self.registry().interfaces.find(emulates).ok(),
             // The cores that play NICs come after all others.
             emulator: Owner((adapters.all_cores() + device) as u16),
@@ -216,7 +216,7 @@ impl<'a> HostPlan<'a> {
 impl<G: Ground> LaidOut<'_, G> {
     /// Packet buffers of the host and of all adapters.
     pub fn pools(&self) -> impl Iterator<Item = Pool> {
-        std::iter::once(self.pool).chain(self.near.iter().filter_map(NearMemory::pool))
+        std::iter::once(self.pool).chain(self.nicmem.iter().filter_map(AdapterMemory::pool))
     }
 
     /// Tells `app` where its part of NICs' memory lies, and how long frames may be.
@@ -233,8 +233,8 @@ impl<G: Ground> LaidOut<'_, G> {
         let (settings, adapters, work) = (self.plan.settings, self.plan.adapters, self.plan.pool_work);
         let size = settings.read::<PoolOptions>().pool_cache;
         let cache = PoolCache::new(&mut self.space, self.pool, size, work);
-        let near = &self.near[number / adapters.cores];
-        let cache = near.cache(&mut self.space, cache, (settings, adapters.ports * adapters.cores), work);
+        let nicmem = &self.nicmem[number / adapters.cores];
+        let cache = nicmem.cache(&mut self.space, cache, settings, adapters.ports * adapters.cores, work);
         let pool = self.ledgers.iter().fold(cache, |cache, &ledger| cache.with_ledger(ledger, number));
         CoreParts { drivers, transmit, pool }
     }
@@ -245,7 +245,7 @@ impl<G: Ground> LaidOut<'_, G> {
         let mut nics = Vec::new();
         for ((half, rings), chain) in self.halves.drain(..).zip(&self.tx_rings).zip(chains) {
             let device = nics.len();
-            let keys = self.near[device / self.plan.adapters.ports].keys();
+            let keys = self.nicmem[device / self.plan.adapters.ports].keys();
             let nic = Nic::new(&spec(device), half, rings, memory_end);
             nics.push(nic.with_nicmem(keys).with_stages(chain));
         }
@@ -268,7 +268,7 @@ impl<G: Ground> LaidOut<'_, G> {
         let doorbell = Register { device: device as u8, index: registers::TRANSMIT + core as u32 };
         let ring = self.tx_rings[device][core];
         let mut transmit = TransmitDriver::new(&mut self.space, ring, doorbell, self.plan.costs);
-        self.near[device / self.plan.adapters.ports].register(&mut transmit);
+        self.nicmem[device / self.plan.adapters.ports].register(&mut transmit);
         transmit
     }
 }
@@ -277,7 +277,7 @@ impl<G: KnownGround> LaidOut<'_, G> {
     /// Both halves of the interface of NIC `device`.
     fn add_interface(&mut self, device: usize) -> Result<(), BuildError> {
         let adapters = self.plan.adapters;
-        let plan = self.plan.interface_plan(device, self.pool, &self.near[device / adapters.ports]);
+        let plan = self.plan.interface_plan(device, self.pool, &self.nicmem[device / adapters.ports]);
         let entry = self.plan.registry().interfaces.find(&self.plan.settings.interface())?;
         let Halves::<G> { nic: mut half, drivers } = entry.build(&plan, &mut self.space)?.rings()?;
         if self.plan.emulator_fills {

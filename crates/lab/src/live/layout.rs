@@ -18,7 +18,7 @@ use super::config::LiveConfig;
 use super::idle::IdleOptions;
 use super::worker::WorkerParts;
 use crate::assembly::{Adapters, BuildError, HostPlan, LaidOut, Software};
-use crate::nicmem::NearMemory;
+use crate::nicmem::AdapterMemory;
 use crate::packet_loop::Burst;
 use crate::run::heuristic;
 use crate::run::stages::{BEHIND_RESPONDER, build_stages, plan_of as stage_plan};
@@ -47,7 +47,7 @@ pub struct Layout<G: Ground = Live> {
     /// The packet buffers.
     pub pool: Pool,
     /// Those in memory of the NIC, if there are any.
-    pub near: Option<Pool>,
+    pub nicmem: Option<Pool>,
     /// One for each port.
     pub nics: Vec<Nic<G::Dma>>,
     /// Who holds which buffer of each pool, `pool` first; empty where no worker may die.
@@ -109,9 +109,9 @@ impl Blueprint {
         let shape = shape(config.ports.len(), count, &chains);
         let mut nics = laid.take_nics(chains, spec);
         laid.steer(&app, &mut nics)?;
-        let near = laid.near.first().and_then(NearMemory::pool);
+        let nicmem = laid.nicmem.first().and_then(AdapterMemory::pool);
         let LaidOut { space, pool, ledgers, fills, .. } = laid;
-        Ok(Layout { space, shape, pool, near, nics, ledgers, workers, starts, fills })
+        Ok(Layout { space, shape, pool, nicmem, nics, ledgers, workers, starts, fills })
     }
 }
 

@@ -48,7 +48,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nicforge_nic::Pool;
-use nicforge_platform::live::{Bell, Clock, LiveCpu, WakeEvent};
+use nicforge_platform::live::{Bell, Clock, Control, LiveCpu, WakeEvent};
 use nicforge_units::Time;
 
 pub use attach::{Attached, attach};
@@ -79,6 +79,12 @@ const DRAIN: Time = Time::from_ms(5_000);
 
 /// Receives the counts so far some fifty times a second.
 pub type Watch<'a> = &'a mut dyn FnMut(&Snapshot);
+
+/// The memory of a run, and what wakes its device.
+struct Region {
+    control: Control,
+    bell: Bell,
+}
 
 /// What all threads of a run see.
 struct Shared {
@@ -191,7 +197,7 @@ pub fn run_live_over(
     let assembly = assemble(config, ports, stop)?;
     match config.attach() {
         None => run_threads(config, assembly, &places, stop, watch),
-        Some(path) => run_processes(config, (&path, places), assembly, stop, watch),
+        Some(path) => run_processes(config, &path, places, assembly, stop, watch),
     }
 }
 
@@ -230,7 +236,7 @@ pub fn run_software(
         return Err(LiveRunError::Software("takes one worker, and a `[tcp]` in the file".into()));
     };
     let port = WorkerPort::new(cpu, parts, event, behind);
-    let Assembly { mut device, pool, near, control, bell, .. } = assembly;
+    let Assembly { mut device, pool, nicmem, control, bell, .. } = assembly;
     let shared = Shared::new(1);
     let mut watched = None;
     port.start();
@@ -261,7 +267,7 @@ pub fn run_software(
         ended.map_err(LiveRunError::Software)
     })?;
     let (held, available) = port.buffers();
-    let pools: Vec<Pool> = std::iter::once(pool).chain(near).collect();
+    let pools: Vec<Pool> = std::iter::once(pool).chain(nicmem).collect();
     finish(&shared, &device, &pools, held.wrapping_add_unsigned(available), watched)
 }
 
@@ -274,7 +280,7 @@ fn run_threads(
     watch: Watch<'_>,
 ) -> Result<LiveRun, LiveRunError> {
     let mut workers = assembly.take_workers();
-    let Assembly { mut device, pool, near, control, bell, events, .. } = assembly;
+    let Assembly { mut device, pool, nicmem, control, bell, events, .. } = assembly;
     let shared = Shared::new(workers.len());
     let mut watched = None;
     // Before the first frame comes in.
@@ -314,19 +320,20 @@ fn run_threads(
     let held: i64 = buffers.iter().map(|(held, _)| held).sum();
     let available = buffers.first().map_or(0, |(_, available)| *available);
     let found = held.wrapping_add_unsigned(available);
-    let pools: Vec<Pool> = std::iter::once(pool).chain(near).collect();
+    let pools: Vec<Pool> = std::iter::once(pool).chain(nicmem).collect();
     finish(&shared, &device, &pools, found, watched)
 }
 
 /// All workers are processes that attach at `path`.
 fn run_processes(
     config: &LiveConfig,
-    (path, places): (&Path, Places),
+    path: &Path,
+    places: Places,
     assembly: Assembly,
     stop: &AtomicBool,
     watch: Watch<'_>,
 ) -> Result<LiveRun, LiveRunError> {
-    let Assembly { mut device, pool, control, bell, workers, blueprint, near, .. } = assembly;
+    let Assembly { mut device, pool, control, bell, workers, blueprint, nicmem, .. } = assembly;
     let shared = Shared::new(workers.len());
     let groups = (0..workers.len()).map(|worker| device.together(worker));
     let groups = groups.collect();
@@ -336,15 +343,17 @@ fn run_processes(
             config.settings.interface()
         )));
     }
-    let memory = (control.clone(), bell.clone());
+    let region = Region { control: control.clone(), bell: bell.clone() };
     let mut keeper = attach::Keeper::new(
-        (path, config.live.place_of("attach")),
+        path,
+        config.live.place_of("attach"),
         groups,
-        (blueprint, places.clone()),
-        memory,
+        blueprint,
+        places.clone(),
+        region,
         device.orderer(),
     )?;
-    let pools: Vec<Pool> = std::iter::once(pool).chain(near).collect();
+    let pools: Vec<Pool> = std::iter::once(pool).chain(nicmem).collect();
     let mut watched = None;
     let held = std::thread::scope(|scope| {
         let device_thread = scope.spawn(|| {

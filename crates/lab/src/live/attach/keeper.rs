@@ -16,15 +16,15 @@ use nicforge_units::Time;
 
 use super::message::{Invitation, Reply, Said, VERSION};
 use super::place::{Heard, Member, Place, State, line};
-use crate::live::LiveRunError;
 use crate::live::device::{Done, Order, Ordered};
 use crate::live::layout::Blueprint;
 use crate::live::pin::Places;
 use crate::live::worker::Worker;
+use crate::live::{LiveRunError, Region};
 use crate::live::{Shared, locked};
 use nicforge_options::{ConfigError, Place as PlaceInFile};
 
-mod anew;
+mod restart;
 
 /// How often it looks after its workers when nobody calls.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -62,10 +62,12 @@ impl Keeper {
     /// # Errors
     /// Somebody listens there already, something else is there, or the system does not let us.
     pub fn new(
-        (path, place): (&Path, &PlaceInFile),
+        path: &Path,
+        place: &PlaceInFile,
         groups: Vec<Range<usize>>,
-        (blueprint, cores): (Blueprint, Places),
-        (control, bell): (Control, Bell),
+        blueprint: Blueprint,
+        cores: Places,
+        region: Region,
         orders: Sender<Ordered>,
     ) -> Result<Keeper, LiveRunError> {
         let failed = || LiveError::of(format!("socket {}", path.display()));
@@ -82,8 +84,8 @@ impl Keeper {
             groups,
             blueprint,
             cores,
-            control,
-            bell,
+            control: region.control,
+            bell: region.bell,
             orders,
             stopping: false,
         })
@@ -183,7 +185,7 @@ impl Keeper {
                         group.start,
                         group.end - 1
                     ));
-                    self.begin_anew(shared, number, false);
+                    self.restart(shared, number, false);
                 }
                 _ => {}
             }
@@ -265,7 +267,7 @@ impl Keeper {
     /// `caller` gets place `number`.
     fn invite(&mut self, shared: &Shared, number: usize, mut caller: Member) {
         self.places[number].state = State::Free;
-        self.begin_anew(shared, number, true);
+        self.restart(shared, number, true);
         let place = &mut self.places[number];
         let mut invitation = Invitation::new(&self.blueprint, number, place.order, place.used);
         invitation.core = self.cores.worker(number);
@@ -308,7 +310,7 @@ impl Keeper {
         }
         self.control.set_gone(number, true);
         shared.tell(format!("worker {number} is lost: {why}"));
-        self.begin_anew(shared, number, false);
+        self.restart(shared, number, false);
     }
 
     fn now(&self) -> Time {

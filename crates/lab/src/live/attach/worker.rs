@@ -193,7 +193,7 @@ impl Member {
             std::thread::sleep(HALT);
         }
         self.order = self.control.order_of(self.place);
-        self.worker.begin_anew(parts);
+        self.worker.restart(parts);
         self.control.follow(self.place, self.order);
         Ok(())
     }
