@@ -44,6 +44,7 @@ pub(crate) use interface::{Surroundings, plan_of};
 pub(crate) use interface::{heuristic, receive_buffers};
 pub use plan::{at_fault, check_point};
 pub use search::trials_max;
+pub(crate) use traffic::queue_of;
 pub use traffic::{check_replay, line_of, traffic_source};
 
 /// What a run reads and writes beside its settings.
