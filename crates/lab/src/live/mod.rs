@@ -13,7 +13,7 @@
 //! | attach/ | workers that are processes of their own |
 //! | device.rs, worker.rs | what their threads do |
 //! | scenario.rs | a point of a scenario, with its traffic over a cable in memory |
-//! | software.rs | software that is no application, such as a TCP stack, as the only worker |
+//! | software.rs | software that is no application, such as a TCP stack, in place of all workers |
 //! | timeline.rs | counts over time |
 //! | events.rs | what happened |
 //! | pin.rs | which core each thread stands on |
@@ -48,7 +48,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nicforge_nic::Pool;
-use nicforge_platform::live::{Bell, Clock, Control, LiveCpu, WakeEvent};
+use nicforge_platform::live::{Bell, Clock, Control, WakeEvent};
 use nicforge_units::Time;
 
 pub use attach::{Attached, attach};
@@ -59,17 +59,17 @@ pub use events::Events;
 pub use nicforge_platform::live::ports::Port;
 pub use outcome::{LiveRun, Snapshot};
 pub use parse::{load_live, parse_live};
+pub use pin::go_to;
 pub use ports::{PortConfig, PortKind, PortOptions};
 pub use scenario::{check_live, run_point_live};
-pub use software::Software;
+pub use software::{Software, WorkerEnd};
 pub use stack::{Prefixed, TcpOptions};
 pub use worker::WorkerCounts;
 
 use assemble::{Assembly, assemble, open_ports};
 use device::{Device, Phase};
-use idle::{Idle, IdleOptions};
-use pin::{Places, go_to};
-use software::WorkerPort;
+use pin::Places;
+use software::{WorkerPort, worker_ports};
 use timeline::Timeline;
 
 /// How often a run looks whether it shall end, and tells what was counted.
@@ -229,31 +229,30 @@ pub fn run_software(
     let own = config.ports.first().and_then(|set| set.options().mac.map(|mac| mac.0));
     let behind = ports.first().map_or((own, None), |port| (own.or(port.hardware_address()), port.link().cloned()));
     let mut assembly = assemble(config, ports, stop)?;
-    let cpu = LiveCpu::new(assembly.control.clone(), assembly.bell.clone(), 0);
-    let cpu = if config.live.read::<IdleOptions>().idle == Idle::Spin { cpu.device_polls() } else { cpu };
-    let parts = assembly.workers.pop().filter(|_| assembly.workers.is_empty());
-    let (Some(parts), Some(event)) = (parts, assembly.events.pop()) else {
-        return Err(LiveRunError::Software("takes one worker, and a `[tcp]` in the file".into()));
-    };
-    let port = WorkerPort::new(cpu, parts, event, behind);
+    let workers = worker_ports(config, &mut assembly, &behind)?;
     let Assembly { mut device, pool, nicmem, control, bell, .. } = assembly;
-    let shared = Shared::new(1);
+    let shared = Shared::new(workers.len());
     let mut watched = None;
-    port.start();
+    workers.iter().for_each(WorkerPort::start);
     std::thread::scope(|scope| {
-        let theirs = port.clone();
+        let ends = workers
+            .iter()
+            .cloned()
+            .enumerate()
+            .map(|(number, port)| WorkerEnd { port: Box::new(port), core: places.worker(number) });
+        let ends: Vec<WorkerEnd> = ends.collect();
         let stop_software = &shared.workers_stop;
-        let place = places.worker(0);
-        let worker = scope.spawn(move || {
-            go_to(place);
-            software(Box::new(theirs), stop_software)
-        });
+        let worker = scope.spawn(move || software(ends, stop_software));
         let device_thread = scope.spawn(|| {
             go_to(places.device());
             device.run(&shared)
         });
+        let tell = || {
+            let boards = shared.workers.iter().zip(&workers);
+            boards.for_each(|(board, port)| *locked(board) = port.counts());
+        };
         let works = || {
-            *locked(&shared.workers[0]) = port.counts();
+            tell();
             !device_thread.is_finished() && !worker.is_finished()
         };
         let clock = control.clock();
@@ -261,14 +260,20 @@ pub fn run_software(
         shared.drain(clock, &bell, works);
         shared.workers_stop.store(true, Ordering::Release);
         let ended = worker.join().unwrap_or_else(|panic| resume_unwind(panic));
-        *locked(&shared.workers[0]) = port.counts();
+        tell();
         shared.end(&bell);
         device_thread.join().unwrap_or_else(|panic| resume_unwind(panic))?;
         ended.map_err(LiveRunError::Software)
     })?;
-    let (held, available) = port.buffers();
+    let buffers: Vec<(i64, u64)> = workers.iter().map(WorkerPort::buffers).collect();
     let pools: Vec<Pool> = std::iter::once(pool).chain(nicmem).collect();
-    finish(&shared, &device, &pools, held.wrapping_add_unsigned(available), watched)
+    finish(&shared, &device, &pools, held_by(&buffers), watched)
+}
+
+/// Buffers at all workers, with those that the shared level of their pool has.
+fn held_by(workers: &[(i64, u64)]) -> i64 {
+    let held: i64 = workers.iter().map(|(held, _)| held).sum();
+    held.wrapping_add_unsigned(workers.first().map_or(0, |(_, available)| *available))
 }
 
 /// All workers are threads of this process.
@@ -317,11 +322,8 @@ fn run_threads(
         device_ended
     })?;
     let buffers: Vec<(i64, u64)> = workers.iter_mut().map(worker::Worker::buffers).collect();
-    let held: i64 = buffers.iter().map(|(held, _)| held).sum();
-    let available = buffers.first().map_or(0, |(_, available)| *available);
-    let found = held.wrapping_add_unsigned(available);
     let pools: Vec<Pool> = std::iter::once(pool).chain(nicmem).collect();
-    finish(&shared, &device, &pools, found, watched)
+    finish(&shared, &device, &pools, held_by(&buffers), watched)
 }
 
 /// All workers are processes that attach at `path`.
