@@ -116,7 +116,7 @@ impl FlexKvs {
         let hash = lookup3(&self.key, 0);
         match request.operation {
             Operation::Get { .. } => self.get(cpu, hash),
-            Operation::Store(when) => self.store(cpu, packet, request, (hash, when)),
+            Operation::Store(when) => self.store(cpu, packet, request, hash, when),
             Operation::Delete => self.delete(cpu, request, hash),
             Operation::Noop => Outcome::Done,
             Operation::Version => Outcome::Version,
@@ -145,7 +145,7 @@ impl FlexKvs {
         }
     }
 
-    fn store<C: Cpu>(&mut self, cpu: &mut C, packet: &Packet, request: &Request, (hash, when): (u32, When)) -> Outcome {
+    fn store<C: Cpu>(&mut self, cpu: &mut C, packet: &Packet, request: &Request, hash: u32, when: When) -> Outcome {
         self.counts.stores += 1;
         let extras = packet.span(request.extras_at(), request.key_at());
         let mut bytes = [0; 8];
@@ -168,7 +168,7 @@ impl FlexKvs {
         };
         let header = ItemHeader::new(hash, request.key_len, request.value_len, [a, b, c, d], expires);
         let bucket = self.table.lock(cpu, hash);
-        let outcome = self.store_locked(cpu, bucket, header, (when, request.cas), now);
+        let outcome = self.store_locked(cpu, bucket, header, when, request.cas, now);
         self.table.unlock(cpu, bucket);
         outcome
     }
@@ -179,7 +179,8 @@ impl FlexKvs {
         cpu: &mut C,
         bucket: table::Locked,
         header: ItemHeader,
-        (when, cas): (When, u64),
+        when: When,
+        cas: u64,
         now: u32,
     ) -> Outcome {
         let found = self.table.find(cpu, bucket, header.hash, &self.key);
@@ -295,7 +296,7 @@ impl<C: Cpu> Application<C> for FlexKvs {
         let hash = lookup3(key, 0);
         let header = ItemHeader::new(hash, key.len() as u16, value.len() as u32, [0; 4], 0);
         let bucket = self.table.lock(cpu, hash);
-        self.store_locked(cpu, bucket, header, (When::Always, 0), 0);
+        self.store_locked(cpu, bucket, header, When::Always, 0, 0);
         self.table.unlock(cpu, bucket);
     }
 

@@ -24,6 +24,7 @@ mod assemble;
 mod attach;
 mod config;
 mod device;
+mod error;
 mod events;
 mod idle;
 mod layout;
@@ -47,12 +48,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nicforge_nic::Pool;
-use nicforge_platform::live::{Bell, Clock, WakeEvent};
+use nicforge_platform::live::{Bell, Clock, Control, WakeEvent};
 use nicforge_units::Time;
 
 pub use attach::{Attached, attach};
 pub use config::{Header, LiveConfig, SectionOwners, sections};
 pub use device::{DeviceCounts, NicCounts, StageCounts};
+pub use error::LiveRunError;
 pub use events::Events;
 pub use nicforge_platform::live::ports::Port;
 pub use outcome::{LiveRun, Snapshot};
@@ -64,7 +66,6 @@ pub use software::{Software, WorkerEnd};
 pub use stack::{Prefixed, TcpOptions};
 pub use worker::WorkerCounts;
 
-use crate::run::RunError;
 use assemble::{Assembly, assemble, open_ports};
 use device::{Device, Phase};
 use pin::Places;
@@ -78,6 +79,12 @@ const DRAIN: Time = Time::from_ms(5_000);
 
 /// Receives the counts so far some fifty times a second.
 pub type Watch<'a> = &'a mut dyn FnMut(&Snapshot);
+
+/// The memory of a run, and what wakes its device.
+struct Region {
+    control: Control,
+    bell: Bell,
+}
 
 /// What all threads of a run see.
 struct Shared {
@@ -171,7 +178,7 @@ fn locked<T>(board: &Mutex<T>) -> MutexGuard<'_, T> {
 ///
 /// # Errors
 /// What cannot be assembled, a port that fails, and counts that do not add up.
-pub fn run_live(config: &LiveConfig, stop: &AtomicBool, watch: Watch<'_>) -> Result<LiveRun, RunError> {
+pub fn run_live(config: &LiveConfig, stop: &AtomicBool, watch: Watch<'_>) -> Result<LiveRun, LiveRunError> {
     run_live_over(config, open_ports(config)?, stop, watch)
 }
 
@@ -185,12 +192,12 @@ pub fn run_live_over(
     ports: Vec<Box<dyn Port>>,
     stop: &AtomicBool,
     watch: Watch<'_>,
-) -> Result<LiveRun, RunError> {
+) -> Result<LiveRun, LiveRunError> {
     let places = Places::new(&config.live, config.settings.cores())?;
     let assembly = assemble(config, ports, stop)?;
     match config.attach() {
         None => run_threads(config, assembly, &places, stop, watch),
-        Some(path) => run_processes(config, (&path, places), assembly, stop, watch),
+        Some(path) => run_processes(config, &path, places, assembly, stop, watch),
     }
 }
 
@@ -203,7 +210,7 @@ pub fn run_live_with(
     software: Software<'_>,
     stop: &AtomicBool,
     watch: Watch<'_>,
-) -> Result<LiveRun, RunError> {
+) -> Result<LiveRun, LiveRunError> {
     run_software(config, open_ports(config)?, software, stop, watch)
 }
 
@@ -217,13 +224,13 @@ pub fn run_software(
     software: Software<'_>,
     stop: &AtomicBool,
     watch: Watch<'_>,
-) -> Result<LiveRun, RunError> {
+) -> Result<LiveRun, LiveRunError> {
     let places = Places::new(&config.live, config.settings.cores())?;
     let own = config.ports.first().and_then(|set| set.options().mac.map(|mac| mac.0));
     let behind = ports.first().map_or((own, None), |port| (own.or(port.hardware_address()), port.link().cloned()));
     let mut assembly = assemble(config, ports, stop)?;
     let workers = worker_ports(config, &mut assembly, &behind)?;
-    let Assembly { mut device, pool, near, control, bell, .. } = assembly;
+    let Assembly { mut device, pool, nicmem, control, bell, .. } = assembly;
     let shared = Shared::new(workers.len());
     let mut watched = None;
     workers.iter().for_each(WorkerPort::start);
@@ -256,10 +263,10 @@ pub fn run_software(
         tell();
         shared.end(&bell);
         device_thread.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-        ended.map_err(RunError::Software)
+        ended.map_err(LiveRunError::Software)
     })?;
     let buffers: Vec<(i64, u64)> = workers.iter().map(WorkerPort::buffers).collect();
-    let pools: Vec<Pool> = std::iter::once(pool).chain(near).collect();
+    let pools: Vec<Pool> = std::iter::once(pool).chain(nicmem).collect();
     finish(&shared, &device, &pools, held_by(&buffers), watched)
 }
 
@@ -276,9 +283,9 @@ fn run_threads(
     places: &Places,
     stop: &AtomicBool,
     watch: Watch<'_>,
-) -> Result<LiveRun, RunError> {
+) -> Result<LiveRun, LiveRunError> {
     let mut workers = assembly.take_workers();
-    let Assembly { mut device, pool, near, control, bell, events, .. } = assembly;
+    let Assembly { mut device, pool, nicmem, control, bell, events, .. } = assembly;
     let shared = Shared::new(workers.len());
     let mut watched = None;
     // Before the first frame comes in.
@@ -315,37 +322,40 @@ fn run_threads(
         device_ended
     })?;
     let buffers: Vec<(i64, u64)> = workers.iter_mut().map(worker::Worker::buffers).collect();
-    let pools: Vec<Pool> = std::iter::once(pool).chain(near).collect();
+    let pools: Vec<Pool> = std::iter::once(pool).chain(nicmem).collect();
     finish(&shared, &device, &pools, held_by(&buffers), watched)
 }
 
 /// All workers are processes that attach at `path`.
 fn run_processes(
     config: &LiveConfig,
-    (path, places): (&Path, Places),
+    path: &Path,
+    places: Places,
     assembly: Assembly,
     stop: &AtomicBool,
     watch: Watch<'_>,
-) -> Result<LiveRun, RunError> {
-    let Assembly { mut device, pool, control, bell, workers, blueprint, near, .. } = assembly;
+) -> Result<LiveRun, LiveRunError> {
+    let Assembly { mut device, pool, control, bell, workers, blueprint, nicmem, .. } = assembly;
     let shared = Shared::new(workers.len());
     let groups = (0..workers.len()).map(|worker| device.together(worker));
     let groups = groups.collect();
     if !device.close_all(workers.len()) {
-        return Err(RunError::Attach(format!(
+        return Err(LiveRunError::Attach(format!(
             "queues of {} cannot restart when one dies: leave `attach` out",
             config.settings.interface()
         )));
     }
-    let memory = (control.clone(), bell.clone());
+    let region = Region { control: control.clone(), bell: bell.clone() };
     let mut keeper = attach::Keeper::new(
-        (path, config.live.place_of("attach")),
+        path,
+        config.live.place_of("attach"),
         groups,
-        (blueprint, places.clone()),
-        memory,
+        blueprint,
+        places.clone(),
+        region,
         device.orderer(),
     )?;
-    let pools: Vec<Pool> = std::iter::once(pool).chain(near).collect();
+    let pools: Vec<Pool> = std::iter::once(pool).chain(nicmem).collect();
     let mut watched = None;
     let held = std::thread::scope(|scope| {
         let device_thread = scope.spawn(|| {
@@ -374,7 +384,7 @@ fn finish(
     pools: &[Pool],
     held: i64,
     watched: Option<(f64, Timeline)>,
-) -> Result<LiveRun, RunError> {
+) -> Result<LiveRun, LiveRunError> {
     let (seconds, switches, timeline) = watched.map_or_else(Default::default, |watched| {
         let (seconds, timeline) = watched;
         let switches = timeline.switches(device.switches());

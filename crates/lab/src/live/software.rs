@@ -16,8 +16,8 @@ use super::config::LiveConfig;
 use super::idle::{Idle, IdleOptions};
 use super::locked;
 use super::worker::{WorkerCounts, WorkerParts};
+use crate::live::LiveRunError;
 use crate::packet_loop::PacketLoop;
-use crate::run::RunError;
 
 /// Runs with a port for each worker until it is told to stop. An error ends the run.
 pub type Software<'a> = Box<dyn FnOnce(Vec<WorkerEnd>, &AtomicBool) -> Result<(), String> + Send + 'a>;
@@ -115,10 +115,10 @@ pub(super) fn worker_ports(
     config: &LiveConfig,
     assembly: &mut Assembly,
     behind: &(Option<[u8; 6]>, Option<Link>),
-) -> Result<Vec<WorkerPort>, RunError> {
+) -> Result<Vec<WorkerPort>, LiveRunError> {
     let (parts, events) = (std::mem::take(&mut assembly.workers), std::mem::take(&mut assembly.events));
     if config.tcp.is_none() || parts.len() != events.len() {
-        return Err(RunError::Software("takes the place of workers where the file has a `[tcp]`".into()));
+        return Err(LiveRunError::Software("takes the place of workers where the file has a `[tcp]`".into()));
     }
     let spins = config.live.read::<IdleOptions>().idle == Idle::Spin;
     let each = parts.into_iter().zip(events).enumerate();

@@ -6,12 +6,11 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 
-use nicforge_interfaces::Halves;
 use nicforge_interfaces::kernel::Frame;
-use nicforge_nic::transmit::{TransmitDriver, TxRing};
-use nicforge_nic::{DriverCosts, Nic, Pool, PoolCache, PoolOptions, TransmitOptions, registers};
+use nicforge_nic::stage::Chain;
+use nicforge_nic::{Nic, Pool, PortId};
 use nicforge_platform::sim::{DmaPort, Hardware, Host as SimHost, Lent, SimCore, SimCpu, SimDma};
-use nicforge_platform::{Addr, AddressSpace, Owner, Register, Sim};
+use nicforge_platform::{AddressSpace, Owner, Sim};
 use nicforge_units::{Cycles, Time};
 use nicforge_wire::link::Link;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
@@ -23,10 +22,10 @@ use super::options::{RpcOptions, TasOptions};
 use super::program::{AppProgram, ServiceProgram, SharedApp, SharedService};
 use super::queue::{Place as QueuePlace, Receiver, Sender};
 use super::service::{Context, Costs, Service, ServicePlan, Wire};
+use crate::assembly::{self, Adapters, BuildError, CoreParts};
 use crate::machine::Machine;
-use crate::nicmem::NearMemory;
 use crate::run::options::Clock;
-use crate::run::{RunError, Surroundings, core_of, nic_spec, plan_of, queue_of, receive_buffers};
+use crate::run::{RunError, core_of, driver_costs, nic_spec, queue_of};
 use crate::settings::Settings;
 use crate::systems::options::{LinkOptions, TcpOptions};
 use crate::world::sink::Sink;
@@ -117,51 +116,35 @@ struct Parts {
 }
 
 impl HostPlan<'_> {
-    fn costs(&self) -> DriverCosts {
-        let core = &self.hardware.core;
-        DriverCosts { rx_packet: core.rx_packet, tx_packet: core.tx_packet, burst: core.burst }
-    }
-
     fn parts(&self, role: Role) -> Result<Parts, RunError> {
-        let (settings, mut space) = (self.settings, AddressSpace::default());
-        let near = NearMemory::reserve(&mut space, settings, 0, self.fast);
-        let PoolOptions { pool_cache, pool_order, buffer_bytes } = settings.read();
-        let entries = settings.read::<TransmitOptions>().tx_entries;
-        let of_group = entries + 2 * pool_cache + SPARE_BUFFERS;
-        let buffers = receive_buffers(&settings.clone().with("cores", self.fast)) + self.fast * of_group;
-        let pool = Pool::with_room(&mut space, buffers, buffer_bytes).in_order(pool_order);
-        let rings = (0..self.fast).map(|_| TxRing::with(&mut space, entries, false)).collect::<Result<Vec<_>, _>>()?;
-        let interfaces = &settings.catalogue().registry().interfaces;
-        let entry = interfaces.find(&settings.interface())?;
-        let around = Surroundings {
-            device: 0,
-            emulator: Owner(self.hardware.cores as u16),
-            emulator_fills: false,
-            first_core: 0,
-            queues: self.fast,
+        let settings = self.settings.clone().with("cores", self.fast);
+        let plan = assembly::HostPlan {
+            settings: &settings,
+            adapters: Adapters { count: 1, ports: 1, cores: self.fast },
+            spare_buffers: SPARE_BUFFERS,
+            costs: driver_costs(self.hardware),
+            pool_work: self.hardware.core.pool,
             descriptor_read: self.hardware.nic.descriptor_read,
-            costs: self.costs(),
+            emulator_fills: false,
+            ledgers: false,
             seed: self.seed,
         };
-        let plan = plan_of(settings, interfaces, &around, pool, &near);
-        let built: Halves<Sim> = entry.build(&plan, &mut space)?.rings()?;
-        if built.drivers.len() != self.fast {
-            return Err(RunError::NoQueue(settings.interface()));
-        }
+        let mut laid = plan.lay_out::<Sim>()?;
         let mut wires = Vec::new();
-        for (number, (driver, ring)) in built.drivers.into_iter().zip(&rings).enumerate() {
-            let doorbell = Register { device: 0, index: registers::TRANSMIT + number as u32 };
-            let transmit = TransmitDriver::new(&mut space, *ring, doorbell, self.costs());
-            let cache = PoolCache::new(&mut space, pool, pool_cache, self.hardware.core.pool);
-            wires.push(Wire { driver, transmit, pool: cache });
+        for _ in 0..self.fast {
+            let CoreParts { drivers, transmit, pool } = laid.next_core();
+            let mut halves = drivers.into_iter().zip(transmit);
+            let (driver, transmit) = halves.next().ok_or_else(|| BuildError::NoQueue(settings.interface()))?;
+            wires.push(Wire { driver, transmit, pool });
         }
-        let (contexts, apps) = self.contexts(role, &mut space)?;
+        let (contexts, apps) = self.contexts(role, &mut laid.space)?;
         let each = wires.into_iter().zip(contexts).enumerate();
-        let groups =
-            each.map(|(group, (wire, contexts))| Service::new(&self.service(role, group), wire, contexts, &mut space));
+        let groups = each
+            .map(|(group, (wire, contexts))| Service::new(&self.service(role, group), wire, contexts, &mut laid.space));
         let groups = groups.collect();
-        let nic = Nic::new(&nic_spec(self.hardware, 0), built.nic, &rings, Addr(space.end()));
-        Ok(Parts { nic, groups, apps, pool, space })
+        let chain = Chain::new(PortId(0));
+        let mut nics = laid.take_nics(vec![chain], |_| nic_spec(self.hardware, 0));
+        Ok(Parts { nic: nics.remove(0), groups, apps, pool: laid.pool, space: laid.space })
     }
 
     fn service(&self, role: Role, group: usize) -> ServicePlan {

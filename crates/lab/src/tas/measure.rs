@@ -6,6 +6,7 @@ use nicforge_units::Time;
 
 use super::build::{Rpcs, build};
 use super::options::RpcOptions;
+use crate::LostError;
 use crate::machine::Machine;
 use crate::run::options::{Warmup, WindowOptions};
 use crate::run::{PointRun, Progress, RunError};
@@ -145,7 +146,7 @@ fn check(rpcs: &mut Rpcs) -> Result<(), RunError> {
             let (arrived, left) = (device.nic.counters.frames, device.nic.counters.delivered);
             let (dropped, inside) = (device.nic.drops().total(), device.nic.held());
             if arrived != left + dropped + inside {
-                return Err(RunError::FramesLost { arrived, left, dropped, inside });
+                return Err(LostError::Frames { arrived, left, dropped, inside }.into());
             }
         }
         let in_programs: i64 = host.accounts().map(|account| account.buffers).sum();
@@ -154,7 +155,7 @@ fn check(rpcs: &mut Rpcs) -> Result<(), RunError> {
         drop(cpu);
         let buffers = software.pool.count() as u64;
         if held != buffers {
-            return Err(RunError::BuffersLost { buffers, held });
+            return Err(LostError::Buffers { buffers, held }.into());
         }
     }
     Ok(())
