@@ -256,6 +256,30 @@ fn checksums_that_a_neighbour_on_this_machine_left_to_its_nic_are_not_judged() {
 }
 
 #[test]
+fn a_trace_of_connections_that_lose_nothing_is_empty() {
+    use crate::watch::filter::Filter;
+    let mut hosts = hosts();
+    let kinds = (rustix::net::AddressFamily::UNIX, rustix::net::SocketType::SEQPACKET);
+    let (ours, theirs) = rustix::net::socketpair(kinds.0, kinds.1, rustix::net::SocketFlags::NONBLOCK, None).unwrap();
+    let mut theirs = Some(theirs);
+    hosts[1].watch(&mut |watch| watch.trace(theirs.take().unwrap(), Filter::parse("tcp").unwrap()));
+    let at = "10.0.0.2:80".parse().unwrap();
+    let listener = hosts[1].listen(at, 64).unwrap();
+    // Initial numbers from all over.
+    for port in 4000..4016 {
+        let client = hosts[0].connect(std::net::SocketAddr::from(([10, 0, 0, 1], port)), at).unwrap();
+        settle(&mut hosts, Time::from_ms(1));
+        let server = hosts[1].accept(listener).unwrap().id;
+        assert_eq!(hosts[1].send(server, &[7; 14_000]), 14_000);
+        settle(&mut hosts, Time::from_ms(2));
+        assert_eq!(hosts[0].receive(client, &mut [0; 20_000]), 14_000);
+    }
+    let mut message = [0; 4096];
+    let traced = rustix::net::recv(&ours, &mut message[..], rustix::net::RecvFlags::empty());
+    assert!(traced.is_err(), "{}", String::from_utf8_lossy(&message));
+}
+
+#[test]
 fn a_trace_follows_one_loss_from_duplicates_to_repair() {
     use crate::watch::event::{Because, Event as Traced, What};
     use crate::watch::filter::Filter;
