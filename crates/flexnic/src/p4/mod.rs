@@ -33,6 +33,7 @@ pub mod tables;
 pub mod trace;
 pub mod types;
 
+pub use arch::flexnic::{AtomicOp, BufferState, Direction, DmaOutcome, NicFields, Refusal, Transfer};
 pub use compile::Options;
 pub use diagnostics::Diagnostics;
 pub use jit::JitError;

@@ -5,6 +5,7 @@ use num_traits::ToPrimitive;
 use super::expressions::{Value, part_count, part_type};
 use super::places::scalar_width;
 use super::{Lower, Object};
+use crate::p4::arch::flexnic::Direction as FlexDirection;
 use crate::p4::ast::Direction;
 use crate::p4::hir::{Call, Expr, ExprKind};
 use crate::p4::ir::{Datum, ExternFunction, ExternOp, HashKind, ObjectInfo, ObjectKind, Op, Operand, Slot};
@@ -112,6 +113,13 @@ impl Lower<'_> {
             "set_mark" => ExternFunction::SetMark,
             "set_flags" => ExternFunction::SetFlags,
             "set_queue" => ExternFunction::SetQueue,
+            "dma" => ExternFunction::Dma(None),
+            "dma_write" => ExternFunction::Dma(Some(FlexDirection::ToMemory)),
+            "dma_read" => ExternFunction::Dma(Some(FlexDirection::FromMemory)),
+            "refuse" => ExternFunction::Refuse,
+            "discard" => ExternFunction::DropPacket,
+            "send_to" => ExternFunction::SendToPort,
+            "copy_to" => ExternFunction::CopyTo,
             _ => {
                 self.unsupported(call.span, &format!("the function `{name}` of an architecture"));
                 return Value::Zero;
