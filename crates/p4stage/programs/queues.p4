@@ -1,8 +1,8 @@
 // The program of interface `flexnic` where a scenario names none: software-defined queues of whole frames.
 //
-// A queue is a ring of entries of 64 bytes in host memory. Software puts an empty buffer into a free entry and moves the tail
-// by a register write. The program writes the frame into the buffer at the head and what the NIC knows of it over the entry,
-// whose last word says that it is full; software reads it, puts another buffer there, and the entry is free again.
+// A queue is a ring of entries of 64 bytes in host memory. Software names an empty buffer for a free entry and moves the tail by a
+// register write. The program writes the frame into the buffer at the head and what the NIC knows of it into the entry, whose
+// last word says that it is full; software reads it, names another buffer, and the entry is free again.
 #include <core.p4>
 #include <flexnic.p4>
 

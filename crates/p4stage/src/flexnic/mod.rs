@@ -141,8 +141,9 @@ pub fn build(plan: &Plan, space: &mut AddressSpace, is_timed: bool) -> Result<(N
         let base = space.control(rx_entries as u64 * layout::ENTRY_BYTES, owner)?;
         let ring = Ring::at(base, rx_entries as u64, plan.first_position);
         let tail = Register { device: plan.device, index: queue as u32 };
-        queues.push(Queue::new(ring, plan.descriptor_read));
-        drivers.push(Driver::new(space, ring, tail, plan.costs));
+        let buffers = Ring::new(space, rx_entries as u64, plan.first_position).with_room(plan.pool.room());
+        queues.push(Queue::new(ring, buffers, plan.descriptor_read));
+        drivers.push(Driver::new(ring, buffers, tail, plan.costs));
         set(&mut pipeline, known.head, queue, ring.first);
         set(&mut pipeline, known.tail, queue, ring.first);
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nicforge_flexnic::p4::{BufferState, DmaOutcome, NicFields, ObjectState, Pipeline, Refusal, Shared, Transfer};
-use nicforge_interfaces::priv_ring::{Fetcher, Ring};
+use nicforge_interfaces::priv_ring::{Fetcher, Ring, RxDescriptor};
 use nicforge_nic::stage::Stage;
 use nicforge_nic::{Arriving, DropCause, Fit, Pool, Queues, ReceiveHalf, Recoverable, Waiting, data_of};
 use nicforge_platform::{Dma, Run};
@@ -30,14 +30,16 @@ const TOO_MANY_REPLIES: DropCause = DropCause("too_many_replies");
 #[derive(Debug)]
 pub struct Queue {
     ring: Ring<Entry>,
-    entries: Fetcher<Entry>,
+    buffers: Ring<RxDescriptor>,
+    /// The empty buffers of free entries, read ahead of need.
+    entries: Fetcher<RxDescriptor>,
     head: u64,
 }
 
 impl Queue {
-    /// An empty queue, whose entries are fetched `read` bytes at a time.
-    pub fn new(ring: Ring<Entry>, read: Bytes) -> Queue {
-        Queue { ring, entries: Fetcher::new(ring, read), head: ring.first }
+    /// An empty queue, whose buffers are fetched `read` bytes at a time.
+    pub fn new(ring: Ring<Entry>, buffers: Ring<RxDescriptor>, read: Bytes) -> Queue {
+        Queue { ring, buffers, entries: Fetcher::new(buffers, read), head: ring.first }
     }
 }
 
@@ -106,11 +108,11 @@ impl<D: Dma> ReceiveHalf<D> for NicHalf {
         let (mut reach, mut fields) = (Reach::default(), fields_of(frame));
         if let Some((here, free)) = at_head {
             dma.wait_until(here);
-            let fit = self.pool.fit(dma, &frame.own(), (free.mbuf, free.room), frame.bytes.len());
+            let fit = self.pool.fit(dma, &frame.own(), (free.mbuf, free.room.into()), frame.bytes.len());
             (reach.entry, fields.entry) = (Some(entry), entry.0);
             fields.state = match fit {
                 Fit::Good => {
-                    reach.buffer = Run { at: data_of(free.mbuf), len: free.room.min(self.pool.room().into()) as usize };
+                    reach.buffer = Run { at: data_of(free.mbuf), len: free.room.min(self.pool.room()) as usize };
                     fields.buffer = reach.buffer.at.0;
                     BufferState::Fits
                 }
@@ -224,6 +226,7 @@ impl Recoverable for NicHalf {
             queue.head = queue.ring.first;
             for index in 0..queue.ring.entries {
                 dma.write(queue.ring.descriptor(index), &[0; ENTRY_BYTES as usize]);
+                dma.write(queue.buffers.descriptor(index), &[0; size_of::<RxDescriptor>()]);
             }
             set(&mut pipeline, self.known.head, number, queue.head);
             set(&mut pipeline, self.known.tail, number, queue.head);

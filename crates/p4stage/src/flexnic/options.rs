@@ -25,8 +25,7 @@ options! {
 impl Describe for FlexNic {
     const NAME: &'static str = "flexnic";
     const ABOUT: &'static str = "software-defined queues that a P4 program fills, which does the DMA";
-    const PLAYED: Result<(), &'static str> =
-        Err("its entry overwrites the buffer's address, and a program may write elsewhere");
+    const PLAYED: Result<(), &'static str> = Err("its entries name no buffer, and a program may write elsewhere");
     type Options = FlexNicOptions;
 
     fn shape(options: &FlexNicOptions, queues: &Queues<'_>) -> Shape {

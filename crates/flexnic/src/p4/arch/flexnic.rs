@@ -247,9 +247,17 @@ fn pass(core: &mut Core, layout: &Layout, packet: &[u8], fields: &NicFields, tag
         core.gone(PacketGone::Dropped);
         return false;
     }
+    deparse(core);
+    true
+}
+
+/// Makes the packet that a pipeline leaves.
+fn deparse(core: &mut Core) {
     core.run(DEPARSER);
     core.deparse();
-    true
+    if let Some(length) = core.machine.effects.truncate {
+        core.result.truncate(length as usize);
+    }
 }
 
 /// A packet comes in from the wire.
@@ -273,8 +281,7 @@ pub(crate) fn ingress(
     let made = if goes_on {
         core.result.clone()
     } else {
-        core.run(DEPARSER);
-        core.deparse();
+        deparse(core);
         core.result.clone()
     };
     if goes_on && port.is_none() {
