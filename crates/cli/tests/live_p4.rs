@@ -51,8 +51,16 @@ fn metrics(hosts: &Hosts) -> String {
 
 /// What a stage counted, on the metrics page.
 fn metric(page: &str, port: u8, name: &str) -> f64 {
-    let row = format!("nicforge_stage_count_total{{port=\"{port}\",name=\"{name}\"}} ");
-    let line = page.lines().find_map(|line| line.strip_prefix(&row));
+    value(page, &format!("nicforge_stage_count_total{{port=\"{port}\",name=\"{name}\"}} "))
+}
+
+/// What a stage holds now, on the metrics page.
+fn gauge(page: &str, port: u8, name: &str) -> f64 {
+    value(page, &format!("nicforge_stage_gauge{{port=\"{port}\",name=\"{name}\"}} "))
+}
+
+fn value(page: &str, row: &str) -> f64 {
+    let line = page.lines().find_map(|line| line.strip_prefix(row));
     line.unwrap_or_else(|| panic!("{row}: {page}")).parse().unwrap()
 }
 
@@ -77,12 +85,13 @@ fn routes_worked(hosts: &Hosts, gateway: Gateway, ping: Child) {
     for port in [0, 1] {
         assert!(metric(&page, port, "p4_router_routes_hits") >= 20.0, "{page}");
         assert!(metric(&page, port, "p4_router_next_hops_hits") >= 20.0, "{page}");
-        assert_eq!(metric(&page, port, "p4_router_routes_entries"), 1.0, "{page}");
+        assert_eq!(gauge(&page, port, "p4_router_routes_entries"), 1.0, "{page}");
         assert_eq!(metric(&page, port, "p4_parser_badversion"), 0.0, "{page}");
     }
     let report = gateway.stop();
     let metrics = &report["points"][0]["metrics"];
     assert!(metrics["stages"]["p4_router_routes_hits"].as_u64().unwrap() >= 40, "{}", metrics["stages"]);
+    assert_eq!(metrics["stage_gauges"]["p4_router_routes_entries"], 1, "{}", metrics["stage_gauges"]);
 }
 
 fn router(hosts: &Hosts, listen: &str) -> Gateway {

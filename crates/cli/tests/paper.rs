@@ -58,6 +58,11 @@ fn every_paper_scenario_has_a_prediction_text_and_every_text_is_listed() {
 #[test]
 fn a_capture_that_is_not_there_ends_the_run_with_place_and_remedy() {
     let folder = folder();
+    // Somebody may have the real capture beside the temporary folder.
+    let file = folder.path().join(REPLAYS);
+    let scenario = std::fs::read_to_string(&file).unwrap();
+    assert!(scenario.contains("../../../shared/data/pcap/"), "{scenario}");
+    std::fs::write(&file, scenario.replace("../../../shared", "../../../not-here")).unwrap();
     for command in ["check", "run"] {
         let output = nicforge(&folder, &[command, REPLAYS]);
         assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
@@ -65,7 +70,7 @@ fn a_capture_that_is_not_there_ends_the_run_with_place_and_remedy() {
         for part in [
             "scenarios/paper/nm-10.toml:",
             "`pcap` names a file that is not there",
-            "shared/data/pcap/",
+            "not-here/data/pcap/",
             "name an existing file",
         ] {
             assert!(said.contains(part), "{said}");

@@ -23,3 +23,13 @@ pub(crate) fn sum_by_name(counters: impl IntoIterator<Item = (&'static str, u64)
     }
     sums
 }
+
+/// The highest value of each gauge, as gauges of several NICs do not add up.
+pub(crate) fn highest_by_name(gauges: impl IntoIterator<Item = (&'static str, u64)>) -> BTreeMap<String, u64> {
+    let mut highest = BTreeMap::new();
+    for (name, value) in gauges {
+        let known: &mut u64 = highest.entry(name.to_owned()).or_default();
+        *known = value.max(*known);
+    }
+    highest
+}

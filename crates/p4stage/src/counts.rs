@@ -1,4 +1,4 @@
-//! Counters of tables and parser errors by name.
+//! Counters of tables and parser errors, and gauges of tables, by name.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, OnceLock};
@@ -24,7 +24,7 @@ fn plain(text: &str) -> String {
 }
 
 /// The counters of a program.
-pub(crate) fn read(shared: &Shared) -> Vec<(&'static str, u64)> {
+pub(crate) fn counters(shared: &Shared) -> Vec<(&'static str, u64)> {
     let lost = shared.packets_lost();
     let pipeline = shared.lock();
     let counters = pipeline.counters();
@@ -33,7 +33,6 @@ pub(crate) fn read(shared: &Shared) -> Vec<(&'static str, u64)> {
         let path = plain(&table.info.path);
         found.push((name(format!("p4_{path}_hits")), table.counts.0));
         found.push((name(format!("p4_{path}_misses")), table.counts.1));
-        found.push((name(format!("p4_{path}_entries")), table.len() as u64));
     }
     for (error, count) in pipeline.ir().errors.iter().zip(&counters.parser_errors).skip(1) {
         found.push((name(format!("p4_parser_{}", plain(error))), *count));
@@ -43,4 +42,11 @@ pub(crate) fn read(shared: &Shared) -> Vec<(&'static str, u64)> {
     }
     found.push(("p4_controller_lost", lost));
     found
+}
+
+/// The gauges of a program: how many entries each table holds.
+pub(crate) fn gauges(shared: &Shared) -> Vec<(&'static str, u64)> {
+    let pipeline = shared.lock();
+    let tables = pipeline.tables().iter();
+    tables.map(|table| (name(format!("p4_{}_entries", plain(&table.info.path))), table.len() as u64)).collect()
 }

@@ -140,7 +140,11 @@ impl<D: Dma> Stage<D> for P4Stage {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        counts::read(&self.shared)
+        counts::counters(&self.shared)
+    }
+
+    fn gauges(&self) -> Vec<(&'static str, u64)> {
+        counts::gauges(&self.shared)
     }
 
     fn take_events(&mut self) -> Vec<String> {

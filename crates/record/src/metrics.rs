@@ -25,6 +25,9 @@ pub struct Metrics {
     /// What stages of NICs counted in the window, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub stages: BTreeMap<String, u64>,
+    /// What stages of NICs held when the window ended, by name: the highest value of all NICs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub stage_gauges: BTreeMap<String, u64>,
     /// Requests of the window that clients gave up after their time-out; only of closed loops (ping-pong).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_timed_out: Option<u64>,

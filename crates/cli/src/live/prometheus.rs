@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use nicforge_lab::live::{NicCounts, Snapshot, WorkerCounts};
+use nicforge_lab::live::{NicCounts, Snapshot, StageCounts, WorkerCounts};
 
 use crate::error::CliError;
 
@@ -152,17 +152,28 @@ fn of_ports(now: &Snapshot) -> Vec<Metric> {
             nic.stages.count("next_hop_unanswered")
         }),
         ("dropped_frames_total", "counter", "Frames dropped, by cause.", drops(now)),
-        ("stage_count_total", "counter", "What stages of a port's NIC counted, by name.", of_stages(now)),
+        (
+            "stage_count_total",
+            "counter",
+            "What stages of a port's NIC counted, by name.",
+            of_stages(now, |stages| &stages.counters),
+        ),
+        (
+            "stage_gauge",
+            "gauge",
+            "What stages of a port's NIC hold now, by name.",
+            of_stages(now, |stages| &stages.gauges),
+        ),
     ]
 }
 
-fn of_stages(now: &Snapshot) -> Vec<(String, f64)> {
-    let ports = now.device.nics.iter().enumerate();
-    let rows = |(port, nic): (usize, &NicCounts)| {
-        let counters = nic.stages.counters.clone();
-        counters.into_iter().map(move |(name, count)| (format!("port=\"{port}\",name=\"{name}\""), count as f64))
-    };
-    ports.flat_map(rows).collect()
+fn of_stages(now: &Snapshot, values: fn(&StageCounts) -> &Vec<(&'static str, u64)>) -> Vec<(String, f64)> {
+    let mut rows = Vec::new();
+    for (port, nic) in now.device.nics.iter().enumerate() {
+        let values = values(&nic.stages).iter();
+        rows.extend(values.map(|(name, value)| (format!("port=\"{port}\",name=\"{name}\""), *value as f64)));
+    }
+    rows
 }
 
 fn of_workers(now: &Snapshot) -> Vec<Metric> {

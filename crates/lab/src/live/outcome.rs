@@ -12,7 +12,7 @@ use nicforge_record::{Switch, TimelineEntry};
 use super::device::{DeviceCounts, NicCounts};
 use super::events::Events;
 use super::worker::WorkerCounts;
-use crate::counts::{by_cause, share, sum_by_name};
+use crate::counts::{by_cause, highest_by_name, share, sum_by_name};
 use crate::run::RunError;
 
 /// All counts at one time.
@@ -171,6 +171,7 @@ impl Snapshot {
             drop_fraction: drop_fraction(drops.total(), self.arrived()),
             drops: by_cause(&drops),
             stages: self.stages(),
+            stage_gauges: highest_by_name(self.device.nics.iter().flat_map(|nic| nic.stages.gauges.iter().copied())),
             latency_us: (!latency.is_empty()).then(|| latency_us(latency)),
             rx_occupancy: self.rx_occupancy(),
             borrowed_fraction: self.borrowed_fraction(),

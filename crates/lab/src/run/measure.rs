@@ -15,7 +15,7 @@ use nicforge_wire::capture::write_file;
 use super::build::{Built, build};
 use super::by_core::{CoreCounts, borrowed, by_core};
 use super::{PointRun, Progress, RunError, RunIo};
-use crate::counts::{by_cause, share, sum_by_name};
+use crate::counts::{by_cause, highest_by_name, share, sum_by_name};
 use crate::machine::Machine;
 use crate::run::options::{Warmup, WindowOptions};
 use crate::settings::Settings;
@@ -309,6 +309,7 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
             .and_then(|count| share(count, sum(|nic| nic.delivered))),
         flow_state_miss_rate: share(of_stages("context_misses"), of_stages("context_lookups")),
         stages: after.stages.keys().map(|&name| (name.to_owned(), of_stages(name))).collect(),
+        stage_gauges: highest_by_name(world.rings().flat_map(|device| device.nic.stages.gauges())),
         nicmem_get_share: share(grew(|now| now.lent), grew(|now| now.gets)),
         llc_misses_per_packet: share(memory.llc_misses(), frames_out),
         memory_gb_per_s: Some(per_second(Lines(grew(|now| now.dram_lines)).bytes().0, 1e9)),

@@ -139,6 +139,11 @@ impl<D: Dma> Chain<D> {
         self.stages.iter().flat_map(|stage| stage.counters()).collect()
     }
 
+    /// The gauges of all stages, by name.
+    pub fn gauges(&self) -> Vec<(&'static str, u64)> {
+        self.stages.iter().flat_map(|stage| stage.gauges()).collect()
+    }
+
     /// Takes the stages' messages for the operator since the last call.
     pub fn take_events(&mut self) -> Vec<String> {
         self.stages.iter_mut().flat_map(|stage| stage.take_events()).collect()

@@ -96,6 +96,11 @@ pub trait Stage<D: Dma>: Any + Send {
         Vec::new()
     }
 
+    /// Its gauges by name: values of now, which neither add up over NICs nor over time.
+    fn gauges(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
     /// Takes the stage's messages for the operator of a live run since the last call.
     fn take_events(&mut self) -> Vec<String> {
         Vec::new()

@@ -74,16 +74,20 @@ fn winner(record: &Record) -> Option<usize> {
     first.filter(|_| leaders.next().is_none())
 }
 
-/// The counters of NICs' stages in the window, folded; nothing where no NIC has stages.
+/// The counters and gauges of NICs' stages, folded; nothing where no NIC has stages.
 pub fn stages(record: &Record) -> String {
     let mut rows = record.points.iter().flat_map(|point| {
-        let row = |(name, count): (&String, &u64)| [point.variant.clone(), name.clone(), fixed(*count as f64, 0)];
-        point.metrics.stages.iter().map(row).collect::<Vec<_>>()
+        let row = move |name: &str, value: u64, when: &str| {
+            [point.variant.clone(), name.to_owned(), fixed(value as f64, 0), when.to_owned()]
+        };
+        let counters = point.metrics.stages.iter().map(move |(name, count)| row(name, *count, "in the window"));
+        let gauges = point.metrics.stage_gauges.iter().map(move |(name, value)| row(name, *value, "at its end"));
+        counters.chain(gauges)
     });
     let Some(first) = rows.next() else {
         return String::new();
     };
-    folded("Stages", &["variant", "counter", "in the window"], std::iter::once(first).chain(rows))
+    folded("Stages", &["variant", "name", "value", "when"], std::iter::once(first).chain(rows))
 }
 
 /// The workload and the machine, folded.

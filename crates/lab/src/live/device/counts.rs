@@ -47,6 +47,8 @@ pub struct StageCounts {
     pub inside: u64,
     /// Their own counters, by name.
     pub counters: Vec<(&'static str, u64)>,
+    /// Their own gauges, by name.
+    pub gauges: Vec<(&'static str, u64)>,
 }
 
 impl StageCounts {
@@ -58,6 +60,7 @@ impl StageCounts {
             kept: stages.consumed(),
             inside: stages.inward() + nic.transmit.internal_inside(),
             counters: stages.counters(),
+            gauges: stages.gauges(),
         }
     }
 
