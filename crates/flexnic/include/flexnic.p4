@@ -55,7 +55,8 @@ enum bit<1> dma_direction_t {
     FROM_MEMORY = 1
 }
 
-// What the transfer does to the words in memory, of 8 bytes each.
+// What the transfer does to words of 8 bytes in memory, by those of the packet, most significant byte first. From memory: the
+// packet gets the words before.
 enum bit<2> dma_atomic_t {
     NONE = 0,
     ADD = 1,
@@ -69,7 +70,7 @@ struct dma_t {
     bit<32>         length;
     dma_direction_t direction;
     bit<64>         address;
-    // The cache that the data goes to: 0 as the machine has it, 1 to 3 a level. This NIC's machines have no way to choose.
+    // The cache that the data goes to: 0 as the machine has it, 1 to 3 a level. The machines so far have no way to choose.
     bit<2>          cache;
     // The core of that cache.
     bit<8>          core;

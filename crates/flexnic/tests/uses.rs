@@ -97,7 +97,7 @@ fn tuples_are_acknowledged_only_when_the_queue_has_room() {
         assert!(is_sound(&pseudo), "RFC 4340, section 9.1");
         let DmaOutcome::Transfers(bytes, transfers) = dma(&mut pipeline, &kept.packet, 3) else { panic!("transfers") };
         let [data, entry] = transfers else { panic!("two transfers") };
-        assert_eq!((data.offset, data.length, data.address, entry.address), (64, 364, BUFFER, ENTRY));
+        assert_eq!((data.offset, data.length, data.address, entry.address), (64, 360, BUFFER, ENTRY));
         assert_eq!(bytes[64..68], [0, 0, 0, 4], "the tuple alone");
         // The queue is full now: neither a tuple nor a word.
         assert_eq!(arrive(&mut pipeline, &tuple(4)), []);

@@ -2,16 +2,16 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use nicforge_flexnic::p4::{Direction, Transfer};
+use nicforge_flexnic::p4::{AtomicOp, Direction, Transfer};
 use nicforge_nic::DropCause;
-use nicforge_platform::{Addr, Dma, Registered, Run};
+use nicforge_platform::{Addr, Atomic, Dma, Registered, Run};
 
 use super::layout::ENTRY_BYTES;
 
 /// A transfer outside of the entry, the buffer and the registered memory, or of bytes that the packet does not have.
 pub const OUTSIDE: DropCause = DropCause("dma_outside");
-/// A transfer that changes words in memory, which the machine's NICs cannot do.
-pub const NO_ATOMICS: DropCause = DropCause("dma_atomic");
+/// An atomic operation on anything but whole words of registered memory.
+pub const BAD_ATOMIC: DropCause = DropCause("dma_atomic");
 
 /// What the engine counted.
 #[derive(Debug, Default)]
@@ -24,19 +24,22 @@ pub struct EngineCounters {
     pub reads: AtomicU64,
     /// Their bytes.
     pub read: AtomicU64,
+    /// Words that atomic operations changed.
+    pub atomics: AtomicU64,
     /// Packets whose transfers were refused.
     pub refused: AtomicU64,
 }
 
 impl EngineCounters {
     /// Each by its name.
-    pub fn named(&self) -> [(&'static str, u64); 5] {
+    pub fn named(&self) -> [(&'static str, u64); 6] {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         [
             ("dma_writes", value(&self.writes)),
             ("dma_written_bytes", value(&self.written)),
             ("dma_reads", value(&self.reads)),
             ("dma_read_bytes", value(&self.read)),
+            ("dma_atomics", value(&self.atomics)),
             ("dma_refused", value(&self.refused)),
         ]
     }
@@ -90,13 +93,13 @@ impl Engine {
             let is_entry = reach.entry.is_some_and(|entry| entry.0 == transfer.address)
                 && length == ENTRY_BYTES
                 && transfer.direction == Direction::ToMemory;
-            let reached = is_entry
-                || inside(&reach.buffer, transfer.address, length)
-                || reaches(pieces, transfer.address, length);
-            let refused = match () {
-                () if !of_packet || length == 0 || !reached => Some(OUTSIDE),
-                () if transfer.atomic.is_some() => Some(NO_ATOMICS),
-                () => None,
+            let is_registered = reaches(pieces, transfer.address, length);
+            let reached = is_entry || inside(&reach.buffer, transfer.address, length) || is_registered;
+            let is_words = length.is_multiple_of(8) && transfer.address.is_multiple_of(8);
+            let refused = match transfer.atomic {
+                _ if !of_packet || length == 0 || !reached => Some(OUTSIDE),
+                Some(_) if !is_registered || !is_words => Some(BAD_ATOMIC),
+                _ => None,
             };
             if let Some(cause) = refused {
                 self.counters.refused.fetch_add(1, Ordering::Relaxed);
@@ -113,6 +116,11 @@ impl Engine {
             let at = Addr(transfer.address);
             let bytes = &mut packet[transfer.offset as usize..][..transfer.length as usize];
             let length = bytes.len() as u64;
+            if let Some(operation) = transfer.atomic {
+                change_words(dma, at, bytes, operation, transfer.direction);
+                self.counters.atomics.fetch_add(length / 8, Ordering::Relaxed);
+                continue;
+            }
             match transfer.direction {
                 Direction::FromMemory => {
                     dma.read(at, bytes);
@@ -130,6 +138,23 @@ impl Engine {
             self.counters.written.fetch_add(length, Ordering::Relaxed);
         }
         made
+    }
+}
+
+/// Changes words in memory by those of the packet, most significant byte first there; with direction `FromMemory` the packet
+/// gets the words before.
+fn change_words<D: Dma>(dma: &mut D, at: Addr, words: &mut [u8], operation: AtomicOp, direction: Direction) {
+    for (number, word) in (0..).zip(words.as_chunks_mut::<8>().0) {
+        let value = u64::from_be_bytes(*word);
+        let change = match operation {
+            AtomicOp::Add => Atomic::Add(value),
+            AtomicOp::Or => Atomic::Or(value),
+            AtomicOp::And => Atomic::And(value),
+        };
+        let before = dma.atomic(at + number * 8, change);
+        if direction == Direction::FromMemory {
+            *word = before.to_be_bytes();
+        }
     }
 }
 

@@ -54,9 +54,13 @@ impl<D: Dma> Stage<D> for FlexStage {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let mut counters = crate::counts::read(self.program.shared());
+        let mut counters = crate::counts::counters(self.program.shared());
         counters.extend(self.counters.named());
         counters
+    }
+
+    fn gauges(&self) -> Vec<(&'static str, u64)> {
+        crate::counts::gauges(self.program.shared())
     }
 
     fn take_events(&mut self) -> Vec<String> {
