@@ -120,3 +120,14 @@ fn verbs_stand_where_they_can_be_done() {
     let errors = Program::compile_text("flexnic", &misplaced, &Options::default()).err().expect("a queue in egress");
     assert!(errors.to_string().contains("`Out` uses SetQueue"), "{errors}");
 }
+
+#[test]
+fn traces_show_transfers() {
+    for mut pipeline in pipelines() {
+        let (outputs, events) = pipeline.trace(&[0, 1, 2, 3, 4], 1);
+        assert_eq!(outputs.len(), 1);
+        let shown = format!("{events:?}");
+        assert!(shown.contains("5 bytes from 8 on, to memory at 0x2000"), "{shown}");
+        assert!(shown.contains("8 bytes from 0 on, to memory at 0x1000"), "{shown}");
+    }
+}

@@ -130,6 +130,29 @@ fn directions_of_a_flow_meet_and_groups_have_their_core() {
     }
 }
 
+/// Section 2.3: the operating system hears of marks that applications do not see, and holds them to its rates.
+#[test]
+fn marks_are_taken_out_and_applications_held_to_their_rates() {
+    let entries = "[[meter]]\nname = \"rates\"\nindex = 7\ncommitted = 1000\ncommitted_burst = 150\npeak = 1000\npeak_burst = 150\n";
+    for mut pipeline in pipelines("congestion.p4", entries) {
+        for tos in [0b1000_0011, 0b1000_0010, 0b1000_0000] {
+            let output = arrive(&mut pipeline, &udp(tos, (1, 2), (5, 7), b"data")).remove(0);
+            assert_eq!(output.packet[15], 0b1000_0000);
+        }
+        assert_eq!((*register(&mut pipeline, "seen", 1), *register(&mut pipeline, "marked", 1)), (3, 1));
+        // 150 bytes at once, then 1000 a second; others are as they were.
+        let mut leaves = |application: u64, microseconds: u64| {
+            let fields = NicFields { port: 1, mark: application, ..NicFields::default() };
+            let mut left = 0;
+            pipeline.set_time(microseconds);
+            pipeline.process_nic(&udp(0, (2, 1), (7, 5), &[1; 58]), &fields, true, &mut |_| left += 1);
+            left
+        };
+        assert_eq!([leaves(7, 0), leaves(7, 0), leaves(8, 0)], [1, 0, 1]);
+        assert_eq!([leaves(7, 200_000), leaves(7, 200_000)], [1, 0]);
+    }
+}
+
 /// Section 6.1: what may be rejected is, before it takes anything, and its client hears of it.
 #[test]
 fn requests_of_low_priority_leave_room_for_others() {

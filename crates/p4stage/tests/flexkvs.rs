@@ -42,6 +42,24 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+    /// Keys move between two cores while requests come; clients see no difference.
+    #[test]
+    fn keys_are_repartitioned_while_it_runs(
+        steps in prop::collection::vec((request(), prop::option::of(any::<u32>())), 1..120),
+    ) {
+        let (mut plain, mut helped) = (Server::plain(64), Server::helped_on(2, 64));
+        helped.partition(1 << 31);
+        for (request, last) in steps {
+            if let Some(last) = last {
+                helped.partition(last.min(u32::MAX - 1));
+            }
+            prop_assert_eq!(plain.ask(&request), helped.ask(&request), "{:?}", request);
+        }
+    }
+}
+
 #[test]
 fn the_nic_takes_headers_off_and_writes_the_log() {
     let mut server = Server::helped(64);

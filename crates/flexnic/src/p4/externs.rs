@@ -2,8 +2,8 @@
 
 use rand_core::RngCore;
 
-use super::arch::flexnic::{AtomicOp, Direction, Refusal, TRANSFERS_MAX, Transfer};
 use super::bits::BitString;
+use super::dma::{AtomicOp, Direction, Refusal, TRANSFERS_MAX, Transfer};
 use super::hash::{self, hash};
 use super::ir::{Datum, ExternFunction, ExternOp, HashKind, ObjectKind, Slot};
 use super::machine::{CloneRequest, Digest, Machine, ObjectState, function_name};
@@ -93,15 +93,12 @@ pub(crate) fn call(op: &ExternOp, machine: &mut Machine) {
         }
         ExternFunction::AddEntry { action } => add_entry(machine, op, action),
         ExternFunction::SetEntryExpireTime | ExternFunction::RestartExpireTimer => {}
-        ExternFunction::SetMark => machine.effects.mark = number(machine, op, 0),
-        ExternFunction::SetFlags => machine.effects.flags = number(machine, op, 0) as u32,
-        ExternFunction::SetQueue => machine.effects.queue = Some(number(machine, op, 0) as u16),
-        ExternFunction::Dma(direction) => transfer(machine, op, *direction),
-        ExternFunction::Refuse => machine.effects.refusal = Some(Refusal::of(number(machine, op, 0))),
-        ExternFunction::CopyTo => {
-            let copy = (number(machine, op, 0), number(machine, op, 1));
-            machine.effects.copies.push(copy);
-        }
+        ExternFunction::SetMark
+        | ExternFunction::SetFlags
+        | ExternFunction::SetQueue
+        | ExternFunction::Dma(_)
+        | ExternFunction::Refuse
+        | ExternFunction::CopyTo => verb(machine, op),
     }
     machine.note(|machine| {
         let shown =
@@ -112,6 +109,22 @@ pub(crate) fn call(op: &ExternOp, machine: &mut Machine) {
             outputs: op.outputs.iter().map(|slot| hex(machine.slot(*slot))).collect(),
         })
     });
+}
+
+/// Verbs of flexnic.p4.
+fn verb(machine: &mut Machine, op: &ExternOp) {
+    let first = number(machine, op, 0);
+    match &op.function {
+        ExternFunction::SetMark => machine.effects.mark = first,
+        ExternFunction::SetFlags => machine.effects.flags = first as u32,
+        ExternFunction::SetQueue => machine.effects.queue = Some(first as u16),
+        ExternFunction::Dma(direction) => transfer(machine, op, *direction),
+        ExternFunction::Refuse => machine.effects.refusal = Some(Refusal::of(first)),
+        _ => {
+            let copy = (first, number(machine, op, 1));
+            machine.effects.copies.push(copy);
+        }
+    }
 }
 
 /// FlexNIC: notes a transfer for the DMA engine.

@@ -292,7 +292,7 @@ pub enum ExternFunction {
     SetMark,
     SetFlags,
     SetQueue,
-    Dma(Option<super::arch::flexnic::Direction>),
+    Dma(Option<super::dma::Direction>),
     Refuse,
     CopyTo,
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rand_core::SeedableRng;
 use rand_pcg::Pcg64;
 
-use super::arch::flexnic::{Refusal, Transfer};
 use super::bits;
+use super::dma::{Refusal, Transfer};
 use super::ir::{ExternFunction, Ir, ObjectKind, Operand, Slot, TICKS_MAX, words};
 use super::jit::packet::SLACK_BYTES;
 use super::meter::Meter;

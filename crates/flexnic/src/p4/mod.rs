@@ -18,6 +18,7 @@ pub(crate) use lower::prefix_mask as lower_prefix_mask;
 mod arch;
 mod bits;
 pub mod compile;
+mod dma;
 mod externs;
 mod hash;
 mod interpret;
@@ -33,9 +34,9 @@ pub mod tables;
 pub mod trace;
 pub mod types;
 
-pub use arch::flexnic::{AtomicOp, BufferState, Direction, DmaOutcome, NicFields, Refusal, Transfer};
 pub use compile::Options;
 pub use diagnostics::Diagnostics;
+pub use dma::{AtomicOp, BufferState, Direction, DmaOutcome, NicFields, Refusal, Transfer};
 pub use jit::JitError;
 pub use machine::{Digest, ObjectState, ValueSet};
 pub use outcome::{Counters, Output, OwnedOutput, PacketGone};

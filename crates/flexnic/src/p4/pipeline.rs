@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::arch::flexnic::{self, NicFields};
-use super::arch::{self, Architecture, pna, v1model};
+use super::arch::{self, Architecture, flexnic, pna, v1model};
 use super::compile::{self, Options};
 use super::diagnostics::{Diagnostics, Reporter};
+use super::dma::NicFields;
 use super::interpret;
 use super::ir::{Ir, TableInfo};
 use super::jit;
@@ -294,6 +294,7 @@ impl Pipeline {
     pub fn trace(&mut self, packet: &[u8], port: u32) -> (Vec<OwnedOutput>, Vec<Event>) {
         self.core.machine.trace = Some(Vec::new());
         let outputs = self.process(packet, port);
+        flexnic::trace(self, &outputs, port);
         (outputs, self.core.machine.trace.take().unwrap_or_default())
     }
 

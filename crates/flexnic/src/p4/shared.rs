@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use super::arch::flexnic::NicFields;
+use super::dma::NicFields;
 use super::outcome::Output;
 use super::pipeline::Pipeline;
 

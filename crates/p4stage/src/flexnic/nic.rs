@@ -54,6 +54,22 @@ pub struct Known {
     pub host: [Option<usize>; HOST_REGISTERS],
 }
 
+impl Known {
+    /// What the program remembers of a queue is zero again: registers as long as `head` have an element for each queue.
+    fn forget(&self, pipeline: &mut Pipeline, queue: usize) {
+        let length = |pipeline: &mut Pipeline, number| match pipeline.object(number) {
+            Some(ObjectState::Register { stride: 1, words }) => words.len(),
+            _ => 0,
+        };
+        let queues = length(pipeline, self.head);
+        for number in 0..pipeline.ir().objects.len() {
+            if length(pipeline, number) == queues {
+                set(pipeline, number, queue, 0);
+            }
+        }
+    }
+}
+
 /// All queues of one NIC, and the program.
 pub struct NicHalf {
     pub(super) shared: Shared,
@@ -176,6 +192,11 @@ fn fields_of(frame: &Arriving<'_>) -> NicFields {
 }
 
 impl NicHalf {
+    /// The program, for controllers in the same process.
+    pub fn program(&self) -> &Shared {
+        &self.shared
+    }
+
     /// Takes a frame through the DMA pipeline; what it asks for is in `packet` and `transfers`.
     fn run(&mut self, now: Time, frame: &Arriving<'_>, fields: &NicFields) -> End {
         self.packet.clear();
@@ -228,6 +249,7 @@ impl Recoverable for NicHalf {
                 dma.write(queue.ring.descriptor(index), &[0; ENTRY_BYTES as usize]);
                 dma.write(queue.buffers.descriptor(index), &[0; size_of::<RxDescriptor>()]);
             }
+            self.known.forget(&mut pipeline, number);
             set(&mut pipeline, self.known.head, number, queue.head);
             set(&mut pipeline, self.known.tail, number, queue.head);
         }

@@ -1,9 +1,10 @@
-//! FlexKVS behind one queue of interface `flexnic`, on plain memory.
+//! FlexKVS behind queues of interface `flexnic`, on plain memory.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use nicforge_apps::{App, AppConfig, Apps, Place, PortMap};
+use nicforge_flexnic::p4::{Shared, entries};
 use nicforge_interfaces::{NicMemory, Plan};
 use nicforge_nic::mock::spec;
 use nicforge_nic::transmit::{Bridged, Departure, Egress};
@@ -79,15 +80,22 @@ impl Request {
     }
 }
 
-/// A server with one core.
-pub struct Server {
-    nic: Nic<FlatDma>,
-    dma: FlatDma,
+/// A core of a server.
+struct Core {
     driver: Driver,
     cache: PoolCache,
     app: App<FlatCpu>,
+}
+
+/// A server.
+pub struct Server {
+    nic: Nic<FlatDma>,
+    dma: FlatDma,
+    program: Shared,
+    cores: Vec<Core>,
     now: Time,
     asked: u16,
+    partitions: u32,
     /// What each register held when the NIC last looked.
     seen: BTreeMap<u32, u64>,
 }
@@ -112,50 +120,63 @@ fn file(name: &str) -> String {
 impl Server {
     /// Without help from the NIC, with a log of so many MiB.
     pub fn plain(log_mib: u32) -> Server {
-        Server::new(Values::default().with("flexkvs_log_mib", log_mib))
+        Server::new(Values::default().with("flexkvs_log_mib", log_mib), 1)
     }
 
     /// The NIC takes headers off and appends to the log.
     pub fn helped(log_mib: u32) -> Server {
-        let values = Values::default().with("flexkvs_log_mib", log_mib).with("flexkvs_nic_log", true);
-        Server::new(values.with("flexnic_program", &*file("flexkvs-dma.p4")))
+        Server::helped_on(1, log_mib)
     }
 
-    fn new(values: Values) -> Server {
+    /// The same on several cores.
+    pub fn helped_on(cores: usize, log_mib: u32) -> Server {
+        let values = Values::default().with("flexkvs_log_mib", log_mib).with("flexkvs_nic_log", true);
+        Server::new(values.with("flexnic_program", &*file("flexkvs-dma.p4")), cores)
+    }
+
+    fn new(values: Values, cores: usize) -> Server {
         let values = values.with("flexkvs_buckets", 16).with("rx_entries", ENTRIES);
         let mut space = AddressSpace::default();
-        let pool = Pool::new(&mut space, 4 * ENTRIES);
+        let pool = Pool::new(&mut space, 4 * cores * ENTRIES);
         let plan = Plan {
             device: 0,
-            owners: vec![Owner(0)],
+            owners: (0..cores as u16).map(Owner).collect(),
             first_position: 0,
             pool,
             descriptor_read: Bytes(512),
             costs: DriverCosts::default(),
             nicmem: NicMemory::default(),
             emulates: None,
-            emulator: Owner(1),
+            emulator: Owner(cores as u16),
             values: values.clone(),
             seed: 1,
             emulator_fills: false,
             kernel: None,
         };
-        let (half, mut drivers) = build(&plan, &mut space, false).unwrap_or_else(|error| panic!("{error}"));
+        let (half, drivers) = build(&plan, &mut space, false).unwrap_or_else(|error| panic!("{error}"));
         let mut config = AppConfig::new("flexkvs", PortMap::one_armed(1));
         config.values = values;
         let apps = Apps::shipped();
         let shared = apps.share(&config, &mut space).expect("shared tables");
-        let place = Place { core: 0, cores: 1 };
-        let mut app = apps.build::<Flat>(&config, place, &mut space, &shared).expect("an application");
-        let mut cache = PoolCache::new(&mut space, pool, 8, Cycles(0));
+        let core = |(core, driver)| {
+            let place = Place { core, cores };
+            let app = apps.build::<Flat>(&config, place, &mut space, &shared).expect("an application");
+            Core { driver, cache: PoolCache::new(&mut space, pool, 8, Cycles(0)), app }
+        };
+        let mut cores: Vec<Core> = drivers.into_iter().enumerate().map(core).collect();
         let mut dma = FlatDma::new(FlatCpu::new(space.end()));
         pool.start(&mut dma.cpu);
-        app.start(&mut dma.cpu);
-        let mut driver = drivers.remove(0);
-        driver.start(&mut dma.cpu, &mut cache);
+        for core in &mut cores {
+            core.app.start(&mut dma.cpu);
+        }
+        for core in &mut cores {
+            core.driver.start(&mut dma.cpu, &mut core.cache);
+        }
+        let program = half.program().clone();
         let spec = NicSpec { rx_fifo: Bytes(1 << 20), ..spec() };
         let nic = Nic::new(&spec, Box::new(half), &[], Addr(space.end()));
-        let mut server = Server { nic, dma, driver, cache, app, now: Time::ZERO, asked: 0, seen: BTreeMap::new() };
+        let mut server =
+            Server { nic, dma, program, cores, now: Time::ZERO, asked: 0, partitions: 0, seen: BTreeMap::new() };
         server.ring();
         server
     }
@@ -188,17 +209,19 @@ impl Server {
             self.asked = self.asked.wrapping_add(1);
         }
         let mut replies = vec![None; requests.len()];
-        let mut packets: Vec<Packet> = Vec::new();
-        self.driver.rx_burst(&mut self.dma.cpu, &mut self.cache, &mut packets, 2 * ENTRIES);
-        for mut packet in packets {
-            if let Verdict::Transmit(_) = self.app.packet(&mut self.dma.cpu, &mut packet) {
-                let frame = self.dma.cpu.bytes(packet.head.at, packet.head.len as usize).to_vec();
-                assert_eq!(frame[..14], [2, 0, 0, 0, 1, 1, 2, 0, 0, 0, 0, 1, 8, 0]);
-                assert_eq!(frame[26..38], [203, 0, 113, 1, 192, 0, 2, 1, 0x2b, 0xcb, 0xc3, 0x50]);
-                let number = u16::from_be_bytes([frame[42], frame[43]]).wrapping_sub(first);
-                replies[usize::from(number)] = Some(frame[42..].to_vec());
+        for core in &mut self.cores {
+            let mut packets: Vec<Packet> = Vec::new();
+            core.driver.rx_burst(&mut self.dma.cpu, &mut core.cache, &mut packets, 2 * ENTRIES);
+            for mut packet in packets {
+                if let Verdict::Transmit(_) = core.app.packet(&mut self.dma.cpu, &mut packet) {
+                    let frame = self.dma.cpu.bytes(packet.head.at, packet.head.len as usize).to_vec();
+                    assert_eq!(frame[..14], [2, 0, 0, 0, 1, 1, 2, 0, 0, 0, 0, 1, 8, 0]);
+                    assert_eq!(frame[26..38], [203, 0, 113, 1, 192, 0, 2, 1, 0x2b, 0xcb, 0xc3, 0x50]);
+                    let number = u16::from_be_bytes([frame[42], frame[43]]).wrapping_sub(first);
+                    replies[usize::from(number)] = Some(frame[42..].to_vec());
+                }
+                core.cache.free(&mut self.dma.cpu, &packet);
             }
-            self.cache.free(&mut self.dma.cpu, &packet);
         }
         self.ring();
         replies
@@ -209,9 +232,23 @@ impl Server {
         self.ask_all(std::slice::from_ref(request)).remove(0)
     }
 
-    /// A counter of the application.
+    /// Keys are partitioned anew: those with hashes up to `last` go to core 0, all others to core 1.
+    pub fn partition(&mut self, last: u32) {
+        self.partitions += 1;
+        let entry = |low: u32, high: u32, queue: u32| {
+            let priority = self.partitions;
+            format!(
+                "[[entry]]\ntable = \"cores\"\nmatch = {{ \"meta.hash\" = \"{low}..{high}\" }}\npriority = {priority}\n\
+                 action = \"to_core\"\ndata = {{ queue = {queue} }}\n"
+            )
+        };
+        let text = entry(0, last, 0) + &entry(last + 1, u32::MAX, 1);
+        entries::load(&mut self.program.lock(), &text).unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// A counter of the application, over all cores.
     pub fn counter(&self, name: &str) -> u64 {
-        find(self.app.counters(), name)
+        self.cores.iter().map(|core| find(core.app.counters(), name)).sum()
     }
 
     /// A counter of the DMA engine.

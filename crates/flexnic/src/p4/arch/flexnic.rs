@@ -8,130 +8,19 @@
 //! Each pipeline has a parser and a deparser of its own, as figure 2 has it: between them go the packet and its mark.
 
 use super::{Architecture, MetadataSlot};
+use crate::p4::dma::{BufferState, Direction, DmaOutcome, NicFields, Transfer};
 use crate::p4::ir::ExternFunction;
 use crate::p4::lower::{Binding, Lower, ObjectRef, Place, packet_object};
-use crate::p4::outcome::{Output, PacketGone};
+use crate::p4::machine::ObjectState;
+use crate::p4::outcome::{Output, OwnedOutput, PacketGone};
 use crate::p4::pipeline::{Core, PACKET_BYTES_MAX, Pipeline, Program};
 use crate::p4::trace::Event;
-
-/// Transfers of one packet, at most.
-pub(crate) const TRANSFERS_MAX: usize = 16;
 
 const PARSER: usize = 0;
 pub(crate) const INGRESS: usize = 1;
 const EGRESS: usize = 2;
 pub(crate) const DMA_PIPELINE: usize = 3;
 const DEPARSER: usize = 4;
-
-/// Which way a transfer goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum Direction {
-    ToMemory,
-    FromMemory,
-}
-
-/// What a transfer does to words in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum AtomicOp {
-    Add,
-    Or,
-    And,
-}
-
-impl AtomicOp {
-    pub(crate) fn of(number: u64) -> Option<AtomicOp> {
-        [None, Some(AtomicOp::Add), Some(AtomicOp::Or), Some(AtomicOp::And)][number as usize & 3]
-    }
-}
-
-/// A request to the DMA engine (table 1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transfer {
-    /// First byte in the packet.
-    pub offset: u32,
-    /// Bytes.
-    pub length: u32,
-    /// Which way.
-    pub direction: Direction,
-    /// First byte in host memory.
-    pub address: u64,
-    /// Level of the cache that the data goes to; 0: as the machine has it.
-    pub cache: u8,
-    /// The core of that cache.
-    pub core: u8,
-    /// What it does to words in memory; a plain read or write without.
-    pub atomic: Option<AtomicOp>,
-}
-
-/// Why the DMA pipeline does not take a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum Refusal {
-    QueueFull,
-    TooLong,
-    BadBuffer,
-}
-
-impl Refusal {
-    pub(crate) fn of(number: u64) -> Refusal {
-        match number {
-            0 => Refusal::QueueFull,
-            1 => Refusal::TooLong,
-            _ => Refusal::BadBuffer,
-        }
-    }
-}
-
-/// What the buffer at the head of a queue is good for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum BufferState {
-    Fits,
-    #[default]
-    None,
-    TooShort,
-    Invalid,
-}
-
-/// What the NIC tells a program about a packet, as `flexnic_t` has it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NicFields {
-    /// The port that it came in by, or leaves by.
-    pub port: u32,
-    /// When its first bit came in, in picoseconds.
-    pub stamp: u64,
-    /// RSS hash.
-    pub hash: u32,
-    /// What the checksum unit found.
-    pub flags: u32,
-    /// The queue that steering chose.
-    pub queue: u16,
-    /// Bytes of each frame that it stands for, or 0.
-    pub segment: u16,
-    /// DMA pipeline: what ingress put into it; egress: the host's.
-    pub mark: u64,
-    /// DMA pipeline: the entry at the queue's head.
-    pub entry: u64,
-    /// DMA pipeline: the buffer there.
-    pub buffer: u64,
-    /// DMA pipeline: what it is good for.
-    pub state: BufferState,
-}
-
-/// What the DMA pipeline made of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DmaOutcome<'a> {
-    /// The engine makes these transfers of the packet's bytes.
-    Transfers(&'a [u8], &'a [Transfer]),
-    /// The same, and then the packet leaves by this port.
-    Reply(&'a [u8], &'a [Transfer], u32),
-    /// The program refused it; what it tells the host about that is written all the same.
-    Refused(Refusal, &'a [u8], &'a [Transfer]),
-    /// The program dropped it, or it ended otherwise; counted.
-    Gone,
-}
 
 /// Whether a function is of this package only.
 pub(crate) fn is_own(function: &ExternFunction) -> bool {
@@ -343,6 +232,37 @@ impl Pipeline {
     }
 }
 
+/// Takes what goes to the host through the DMA pipeline, for a trace: as if its queue had an entry and a buffer.
+pub(crate) fn trace(pipeline: &mut Pipeline, outputs: &[OwnedOutput], port: u32) {
+    if !matches!(pipeline.architecture, Architecture::FlexNic(_)) {
+        return;
+    }
+    for output in outputs.iter().filter(|output| output.port.is_none()) {
+        let queue = output.queue.unwrap_or(0);
+        let end = |pipeline: &mut Pipeline, name| match pipeline.object_named(name) {
+            Some(ObjectState::Register { words, .. }) => words.get(usize::from(queue)).copied(),
+            _ => None,
+        };
+        if let Some(head) = end(pipeline, "head")
+            && let Some(ObjectState::Register { words, .. }) = pipeline.object_named("tail")
+            && let Some(tail) = words.get_mut(usize::from(queue))
+        {
+            *tail = head + 1;
+        }
+        let free = BufferState::Fits;
+        let fields = NicFields {
+            port,
+            queue,
+            mark: output.mark,
+            state: free,
+            entry: 0x1000,
+            buffer: 0x2000,
+            ..NicFields::default()
+        };
+        pipeline.dma(&output.packet, &fields);
+    }
+}
+
 /// A packet that ingress let through goes to host memory.
 fn dma<'a>(core: &'a mut Core, layout: &Layout, packet: &[u8], fields: &NicFields) -> DmaOutcome<'a> {
     if !pass(core, layout, packet, fields, 0, DMA_PIPELINE) {
@@ -360,9 +280,7 @@ fn dma<'a>(core: &'a mut Core, layout: &Layout, packet: &[u8], fields: &NicField
         for transfer in core.machine.effects.transfers.clone() {
             let Transfer { offset, length, address, .. } = transfer;
             let way = if transfer.direction == Direction::ToMemory { "to" } else { "from" };
-            core.note(Event::Exit {
-                to: format!("bytes {offset} to {} {way} memory at {address:#x}", offset + length),
-            });
+            core.note(Event::Exit { to: format!("{length} bytes from {offset} on, {way} memory at {address:#x}") });
         }
     }
     let effects = &core.machine.effects;
