@@ -50,7 +50,7 @@ impl L2Fwd {
             return Err("link_protocol");
         }
         match self.learnt.filter(|_| port.peer != packet.port) {
-            Some(learnt) => bridge(cpu, learnt, packet.port, (from, to), port),
+            Some(learnt) => bridge(cpu, learnt, packet.port, from, to, port),
             None => {
                 // A reflector.
                 ethernet.set_destination(from);
@@ -66,7 +66,8 @@ fn bridge<C: Cpu>(
     cpu: &mut C,
     learnt: Addr,
     arrival: PortId,
-    (from, to): (MacAddress, MacAddress),
+    from: MacAddress,
+    to: MacAddress,
     port: &Port,
 ) -> Result<PortId, &'static str> {
     if from.is_multicast() {

@@ -167,7 +167,7 @@ impl Lb {
         let known = known.filter(|(_, entry)| !self.is_expired(entry, now));
         let (_, entry) = known.ok_or(quoted::NO_FLOW)?;
         let server = self.server(cpu, entry.server);
-        quoted.replace(cpu, packet, End::Source, (server.address, None));
+        quoted.replace(cpu, packet, End::Source, server.address, None);
         Ok(self.send_to(cpu, packet, headers, server))
     }
 
@@ -184,7 +184,7 @@ impl Lb {
             && let Some(quoted) = Quoted::read(cpu, packet, headers)
             && self.is_server(quoted.destination.0)
         {
-            quoted.replace(cpu, packet, End::Destination, (service, None));
+            quoted.replace(cpu, packet, End::Destination, service, None);
         }
         let frame = cpu.bytes_mut(packet.head.at, headers.window);
         rewrite::replace_end(frame, &headers.summary, End::Source, service, None);

@@ -91,7 +91,7 @@ impl Quoted {
     }
 
     /// Replaces an end of what is quoted, and makes the ICMP checksum follow each word.
-    pub fn replace<C: Cpu>(mut self, cpu: &mut C, packet: &Packet, end: End, (address, port): (u32, Option<u16>)) {
+    pub fn replace<C: Cpu>(mut self, cpu: &mut C, packet: &Packet, end: End, address: u32, port: Option<u16>) {
         let frame = &mut self.copy[..self.len];
         let address_at = self.l3 + if end == End::Source { 12 } else { 16 };
         let l4_checksum_at =

@@ -29,7 +29,7 @@ pub fn capture(options: &CaptureOptions) -> Result<(), CliError> {
     keep_apart(&of_settings(&settings), &outputs)?;
     let seed = options.overrides.seed.unwrap_or(1);
     let line = Line::ethernet(BitRate::from_gbps(LINE_GBPS));
-    let mut source = traffic_source(&settings, line, seed, 0, 1, false)?;
+    let mut source = traffic_source(&settings, line, seed, 0, 1, false).map_err(RunError::from)?;
     if let (TrafficSource::Replay(replay), Some(pcap)) = (&source, &settings.read::<Capture>().pcap) {
         let note = notes::about(Path::new(pcap), &replay.counts());
         print_notes(note.as_slice());

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use nicforge_lab::live::{LiveRun, check_live, run_point_live};
 use nicforge_lab::run::options::Clock;
-use nicforge_lab::run::{RunError, RunIo, run_point};
+use nicforge_lab::run::{RunIo, run_point};
 use nicforge_report::{LiveSide, comparison_table, to_json, write_all};
 use nicforge_units::Time;
 
@@ -24,14 +24,14 @@ pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
         PathBuf::from("out").join(name)
     });
     keep_apart(&input.files(), &of_report(&folder))?;
-    let failed = |index: usize, cause: RunError| CliError::Point {
+    let failed = |index: usize, cause: CliError| CliError::Point {
         number: index + 1,
         variant: input.points[index].variant.clone(),
-        cause,
+        cause: Box::new(cause),
     };
     // Before anything runs.
     for (index, point) in input.points.iter().enumerate() {
-        check_live(&point.settings).map_err(|cause| failed(index, cause))?;
+        check_live(&point.settings).map_err(|cause| failed(index, cause.into()))?;
     }
     Made::default().folder_of_report(&folder)?;
     input.print_notes();
@@ -44,9 +44,9 @@ pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
     for (index, point) in input.points.iter().enumerate() {
         let settings = &point.settings;
         let sim = run_point(&input.machine, settings, seed, &io, &mut |_, _| {});
-        simulated.push(sim.map_err(|cause| failed(index, cause))?);
+        simulated.push(sim.map_err(|cause| failed(index, cause.into()))?);
         let run = run_point_live(&input.machine, settings, seed, duration);
-        let run = run.map_err(|cause| failed(index, cause))?;
+        let run = run.map_err(|cause| failed(index, cause.into()))?;
         let core_ghz = settings.read::<Clock>().cpu_ghz.unwrap_or(clock);
         let LiveRun { metrics, cores, switches, .. } = run;
         live.push(LiveSide { metrics, cores, switches, core_count: settings.cores(), core_ghz });

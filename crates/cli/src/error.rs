@@ -2,7 +2,10 @@
 
 use std::process::ExitCode;
 
-use nicforge_lab::run::RunError;
+use nicforge_lab::BuildError;
+#[cfg(target_os = "linux")]
+use nicforge_lab::live::LiveRunError;
+use nicforge_lab::run::{RunError, SourceError};
 use nicforge_options::{ConfigError, Place};
 use nicforge_report::ReportError;
 use thiserror::Error;
@@ -18,9 +21,6 @@ pub enum CliError {
     /// The command line asks for what cannot be: what is wrong, and what would be right.
     #[error("{0}")]
     Usage(String),
-    /// A capture, size file or route file is wrong, or the traffic is impossible.
-    #[error(transparent)]
-    Files(RunError),
     /// A setting asks for what cannot run.
     #[error("{place}: {cause}")]
     Setting {
@@ -37,11 +37,15 @@ pub enum CliError {
         /// Its variant.
         variant: String,
         /// Why.
-        cause: RunError,
+        cause: Box<CliError>,
     },
     /// A run failed.
     #[error(transparent)]
-    Run(RunError),
+    Run(#[from] RunError),
+    /// A live run cannot start, or failed.
+    #[cfg(target_os = "linux")]
+    #[error(transparent)]
+    Live(#[from] LiveRunError),
     /// Sockets over the project's TCP.
     #[cfg(target_os = "linux")]
     #[error(transparent)]
@@ -59,26 +63,14 @@ pub enum CliError {
     },
 }
 
-impl From<RunError> for CliError {
-    fn from(error: RunError) -> CliError {
-        if is_input(&error) { CliError::Files(error) } else { CliError::Run(error) }
-    }
+/// Whether files or settings of a host are wrong, and not what we made of them.
+fn is_input_of_host(error: &BuildError) -> bool {
+    matches!(error, BuildError::Routes(_) | BuildError::NoWorkCycles { .. })
 }
 
-/// Whether what was asked for is wrong, and not what we made of it.
-fn is_input(error: &RunError) -> bool {
-    matches!(
-        error,
-        RunError::Config(_)
-            | RunError::Routes(_)
-            | RunError::Traffic(_)
-            | RunError::File { .. }
-            | RunError::Sizes { .. }
-            | RunError::Capture { .. }
-            | RunError::NoWorkCycles { .. }
-            | RunError::AddressSpace { .. }
-            | RunError::OnlySimulated { .. }
-    )
+/// Whether files or settings of traffic are wrong.
+fn is_input_of_source(error: &SourceError) -> bool {
+    !matches!(error, SourceError::ReplayTooLong { .. })
 }
 
 impl CliError {
@@ -91,12 +83,24 @@ impl CliError {
             return ExitCode::SUCCESS;
         }
         tell(&format!("error: {self}\n"));
+        if self.is_input() { ExitCode::from(2) } else { ExitCode::FAILURE }
+    }
+
+    /// Whether what was asked for is wrong, and not what we made of it.
+    fn is_input(&self) -> bool {
         match self {
-            CliError::Config(_) | CliError::Usage(_) | CliError::Files(_) | CliError::Setting { .. } => {
-                ExitCode::from(2)
-            }
-            CliError::Point { cause, .. } if is_input(cause) => ExitCode::from(2),
-            _ => ExitCode::FAILURE,
+            CliError::Config(_) | CliError::Usage(_) | CliError::Setting { .. } => true,
+            CliError::Point { cause, .. } => cause.is_input(),
+            CliError::Run(RunError::Config(_) | RunError::AddressSpace { .. }) => true,
+            CliError::Run(RunError::Build(error)) => is_input_of_host(error),
+            CliError::Run(RunError::Source(error)) => is_input_of_source(error),
+            #[cfg(target_os = "linux")]
+            CliError::Live(LiveRunError::Config(_) | LiveRunError::OnlySimulated { .. }) => true,
+            #[cfg(target_os = "linux")]
+            CliError::Live(LiveRunError::Build(error)) => is_input_of_host(error),
+            #[cfg(target_os = "linux")]
+            CliError::Live(LiveRunError::Source(error)) => is_input_of_source(error),
+            _ => false,
         }
     }
 }

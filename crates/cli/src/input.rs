@@ -115,20 +115,20 @@ fn try_files(input: &Input) -> Result<Vec<String>, CliError> {
         // Steering does not matter to the files: one queue spares us the search for flows.
         let unsteered = settings.clone().with("target_share", 0.0).with("busiest_to_idlest", 0.0);
         let source = traffic_source(&unsteered, line, input.scenario.seed, 0, 1, true)
-            .map_err(|cause| at_fault_in(point, cause))?;
+            .map_err(|cause| at_fault_in(point, cause.into()))?;
         if let (TrafficSource::Replay(replay), Some(pcap)) = (source, &pcap) {
             let capture = Path::new(pcap);
             said.extend(notes::about(capture, &replay.counts()));
-            let checksums = (replay.wrong_ip_checksums(), replay.frames());
+            let (wrong, frames) = (replay.wrong_ip_checksums(), replay.frames());
             let same = |other: &&Point| {
                 let theirs = &other.settings;
                 theirs.replays() && theirs.read::<Capture>().pcap.as_ref() == Some(pcap)
             };
             for point in input.points.iter().filter(same) {
                 let settings = &point.settings;
-                check_replay(settings, &replay).map_err(|cause| at_fault_in(point, cause))?;
+                check_replay(settings, &replay).map_err(|cause| at_fault_in(point, cause.into()))?;
                 let mut found = notes::about_long_replay(capture, &replay, settings, &input.machine);
-                found.extend(notes::about_checksums(capture, checksums, settings));
+                found.extend(notes::about_checksums(capture, wrong, frames, settings));
                 found.retain(|note| !said.contains(note));
                 said.extend(found);
             }

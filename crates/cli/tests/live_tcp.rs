@@ -64,10 +64,11 @@ fn a_server_behind_the_nic_answers_a_client_of_the_kernel() {
     let file = folder.path().join("tcp.toml");
     let page: Vec<u8> = (0..300_000u32).map(|n| (n >> 3) as u8).collect();
     std::fs::write(folder.path().join("page"), &page).unwrap();
-    for (interface, congestion) in [("rx_bisect", "cubic"), ("sh_ring", "timely"), ("nm_nfv", "dctcp")] {
+    let runs = [("rx_bisect", "cubic", 1), ("sh_ring", "timely", 1), ("nm_nfv", "dctcp", 1), ("priv_ring", "cubic", 3)];
+    for (interface, congestion, cores) in runs {
         let tcp = format!("[tcp]\nservice = {service:?}\ncongestion = {congestion:?}");
         std::fs::write(&file, example.replace("[tcp]", &tcp)).unwrap();
-        let mut gateway = hosts.start(&file, &[&format!("interface={interface}")]);
+        let mut gateway = hosts.start(&file, &[&format!("interface={interface}"), &format!("cores={cores}")]);
         hosts.wait_for(&mut gateway, "10.99.1.1");
         let server = nicforge(&["sockets", "--service", &service, "--", "python3", "-m", "http.server", "8000"])
             .current_dir(folder.path())

@@ -4,7 +4,7 @@ use nicforge_nic::{DriverHalf, ReceiveHalf};
 use nicforge_platform::{AddressSpace, Flat, Ground, Sim};
 
 use crate::describe::{Describe, Description, Software};
-use crate::emulated::Way;
+use crate::emulated::CoreDma;
 use crate::kernel::{KernelDriver, KernelNic, conventional};
 use crate::{
     InterfaceError, Plan, emulated, in_place, nm_nfv, priv_ring, rx_bisect, sh_ring, sh_ring_dynamic, sinic, v_sinic,
@@ -175,7 +175,7 @@ pub struct Played<G>(std::marker::PhantomData<G>);
 
 impl<G: Ground> Ground for Played<G> {
     type Cpu = G::Cpu;
-    type Dma = Way<G::Player>;
+    type Dma = CoreDma<G::Player>;
     type Reader<'a> = G::Reader<'a>;
     type Player = G::Player;
 }

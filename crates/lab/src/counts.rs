@@ -4,6 +4,31 @@ use std::collections::BTreeMap;
 
 use nicforge_nic::DropCounters;
 
+/// What went in and what came out do not add up: a defect of ours.
+#[derive(Debug, thiserror::Error)]
+pub enum LostError {
+    /// Frames vanished or multiplied.
+    #[error("frames do not add up: {arrived} arrived, {left} left, {dropped} dropped, {inside} inside")]
+    Frames {
+        /// Came in.
+        arrived: u64,
+        /// Went out; of whole systems, to the kernel's stack.
+        left: u64,
+        /// Were dropped.
+        dropped: u64,
+        /// Are still inside.
+        inside: u64,
+    },
+    /// Buffers vanished or multiplied.
+    #[error("packet buffers do not add up: the pool has {buffers}, {held} were found")]
+    Buffers {
+        /// There are.
+        buffers: u64,
+        /// Were found.
+        held: u64,
+    },
+}
+
 /// `part` of `whole`, if there is any.
 pub(crate) fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)

@@ -1,5 +1,6 @@
 //! The lab: scenario → run → record.
 
+mod assembly;
 mod counts;
 #[cfg(target_os = "linux")]
 pub mod live;
@@ -15,4 +16,6 @@ pub mod systems;
 pub mod tas;
 pub mod world;
 
+pub use assembly::BuildError;
+pub use counts::LostError;
 pub use registry::Registry;

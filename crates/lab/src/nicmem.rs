@@ -13,7 +13,7 @@ use crate::packet_loop::Burst;
 use crate::settings::Settings;
 
 /// Memory that one NIC gives to software, and the packet buffers on it.
-pub struct NearMemory {
+pub struct AdapterMemory {
     nicmem: Nicmem,
     pool: Option<Pool>,
     /// What else it is used for: values of a key-value store's hot items, copies.
@@ -49,19 +49,13 @@ impl Settings {
     }
 }
 
-impl NearMemory {
+impl AdapterMemory {
     /// Reserves what NIC `device` with `queues` queues gives. Before anything else takes from
     /// `space`.
-    pub fn reserve(space: &mut AddressSpace, settings: &Settings, device: usize, queues: usize) -> NearMemory {
+    pub fn reserve(space: &mut AddressSpace, settings: &Settings, device: usize, queues: usize) -> AdapterMemory {
         let gives = settings.uses_nicmem(queues);
         let bytes = if gives { settings.read::<NicmemOptions>().nicmem_kib * 1024 } else { 0 };
-        NearMemory { nicmem: Nicmem::new(space, device as u8, bytes), pool: None, areas: Vec::new() }
-    }
-
-    /// The same for every NIC of a run in the simulation.
-    pub fn reserve_all(space: &mut AddressSpace, settings: &Settings) -> Vec<NearMemory> {
-        let queues = settings.queues();
-        (0..settings.nics()).map(|device| NearMemory::reserve(space, settings, device, queues)).collect()
+        AdapterMemory { nicmem: Nicmem::new(space, device as u8, bytes), pool: None, areas: Vec::new() }
     }
 
     /// Takes `bytes` for something else than packet buffers; nothing where that is 0. Before
@@ -125,7 +119,8 @@ impl NearMemory {
         &self,
         space: &mut AddressSpace,
         cache: PoolCache,
-        (settings, queues): (&Settings, usize),
+        settings: &Settings,
+        queues: usize,
         work: Cycles,
     ) -> PoolCache {
         let Some(pool) = self.pool else {

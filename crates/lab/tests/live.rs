@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nicforge_interfaces::Interfaces;
 use nicforge_interfaces::emulated::played_by_cores;
-use nicforge_lab::live::{LiveRun, TcpOptions, parse_live, run_live, run_live_over, run_software};
+use nicforge_lab::live::{LiveRun, TcpOptions, WorkerEnd, parse_live, run_live, run_live_over, run_software};
 use nicforge_lab::settings::Catalogue;
 use nicforge_platform::live::ports::{Port, pair};
 use nicforge_record::CoreFigures;
@@ -105,33 +105,42 @@ fn a_file_names_the_stacks_congestion_control() {
     assert!(refused.contains("test.toml:9") && refused.contains("cubic"), "{refused}");
 }
 
-/// Software on a worker's place gets every frame and sends frames of its own, through any interface; nothing is lost
+/// Sends every frame back by the worker's place that it came to.
+fn echo(mut ends: Vec<WorkerEnd>, stop: &AtomicBool) -> Result<(), String> {
+    while !stop.load(Ordering::Acquire) {
+        let mut waits = true;
+        for WorkerEnd { port, .. } in &mut ends {
+            let mut taken: Vec<Vec<u8>> = Vec::new();
+            port.receive(32, &mut |frame| taken.push(frame.to_vec())).map_err(|error| error.to_string())?;
+            for frame in &taken {
+                port.send(frame, Time::ZERO).map_err(|error| error.to_string())?;
+            }
+            port.flush().map_err(|error| error.to_string())?;
+            waits &= taken.is_empty() && port.arm();
+        }
+        if waits {
+            std::thread::sleep(std::time::Duration::from_micros(200));
+        }
+    }
+    Ok(())
+}
+
+/// Software on workers' places gets every frame and sends frames of its own, through any interface; nothing is lost
 /// and no buffer is.
 #[test]
 fn software_behind_every_interface_takes_and_makes_frames() {
-    let sent: Vec<Vec<u8>> = frames(Path::new(SAMPLE)).into_iter().take(300).collect();
-    for interface in interfaces() {
+    let mut sent: Vec<Vec<u8>> = frames(Path::new(SAMPLE)).into_iter().take(300).collect();
+    for (interface, cores) in
+        interfaces().into_iter().map(|name| (name, 1)).chain([("interface = \"priv_ring\"".to_string(), 3)])
+    {
         let text = format!(
-            "[live]\nname = \"test\"\n[settings]\n{interface}\n[tcp]\naddress = [\"10.0.0.2/24\"]\n[[port]]\ntap = \"none\"\n"
+            "[live]\nname = \"test\"\n[settings]\n{interface}\ncores = {cores}\n\
+             [tcp]\naddress = [\"10.0.0.2/24\"]\n[[port]]\ntap = \"none\"\n"
         );
         let config = parse_live(&text, Path::new("test.toml"), &Catalogue::shipped()).unwrap();
         let (mut ours, theirs) = pair();
         let stop = AtomicBool::new(false);
-        let echo = |mut port: Box<dyn Port>, stop: &AtomicBool| {
-            while !stop.load(Ordering::Acquire) {
-                let mut taken: Vec<Vec<u8>> = Vec::new();
-                port.receive(32, &mut |frame| taken.push(frame.to_vec())).map_err(|error| error.to_string())?;
-                for frame in &taken {
-                    port.send(frame, Time::ZERO).map_err(|error| error.to_string())?;
-                }
-                port.flush().map_err(|error| error.to_string())?;
-                if taken.is_empty() && port.arm() {
-                    std::thread::sleep(std::time::Duration::from_micros(200));
-                }
-            }
-            Ok(())
-        };
-        let came = std::thread::scope(|scope| {
+        let mut came = std::thread::scope(|scope| {
             let generator = scope.spawn(|| {
                 let mut came = Vec::new();
                 for frame in &sent {
@@ -149,8 +158,15 @@ fn software_behind_every_interface_takes_and_makes_frames() {
             });
             let run = run_software(&config, vec![Box::new(theirs)], Box::new(echo), &stop, &mut |_| {}).unwrap();
             assert_eq!(run.snapshot.drops().total(), 0, "{interface}: {:?}", run.snapshot.drops());
+            let worked = run.cores.iter().filter(|core| core.received > 0).count();
+            assert_eq!(worked, cores, "{interface}: RSS splits flows");
             generator.join().unwrap()
         });
+        if cores > 1 {
+            // Workers are not in step.
+            came.sort();
+            sent.sort();
+        }
         assert!(came == sent, "{interface}: {} of {}", came.len(), sent.len());
     }
 }

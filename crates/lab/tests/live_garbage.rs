@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use etherparse::PacketBuilder;
 use garbage::{Garbage, malformed_captures, seconds};
 use nicforge_interfaces::Interfaces;
-use nicforge_lab::live::{LiveConfig, LiveRun, parse_live, run_live, run_live_over};
-use nicforge_lab::run::RunError;
+use nicforge_lab::live::{LiveConfig, LiveRun, LiveRunError, parse_live, run_live, run_live_over};
+
 use nicforge_lab::settings::Catalogue;
 use nicforge_platform::live::Clock;
 use nicforge_platform::live::ports::{PairPort, Port, pair};
@@ -202,10 +202,10 @@ fn malformed_captures_end_well_as_ports() {
     }
 }
 
-fn refused(error: &RunError) {
+fn refused(error: &LiveRunError) {
     let says = error.to_string();
     // Noticed at its beginning, or while it is read.
-    let is_named = matches!(error, RunError::Live(_) | RunError::Config(_));
+    let is_named = matches!(error, LiveRunError::Live(_) | LiveRunError::Config(_));
     assert!(is_named, "{says}");
     assert!(says.contains("capture"), "{says}");
 }

@@ -13,7 +13,7 @@ const GHZ: f64 = 10.0;
 
 /// Runs `workload` on the shipped machine with `from` in its file replaced by `to`. The core is fast
 /// enough for the wire, so that what it spends more is taken from its idle time.
-fn metrics_with(workload: &str, (from, to): (&str, &str)) -> Metrics {
+fn metrics_with(workload: &str, from: &str, to: &str) -> Metrics {
     let text = std::fs::read_to_string(&machine().file).unwrap();
     assert_eq!(text.matches(from).count(), 1, "`{from}` stands once");
     let machine = parse_machine(&text.replace(from, to), Path::new("mine.toml")).unwrap();
@@ -40,8 +40,8 @@ fn is_charged(workload: &str, cost: &str, more: u64, part: &str, paid: fn(&Metri
     let (key, cycles) = cost.split_once(" = ").unwrap();
     let cycles: u64 = cycles.parse().unwrap();
     let line = |cycles: u64| format!("{key} = {{ value = {cycles},");
-    let before = metrics_with(workload, (&line(cycles), &line(cycles)));
-    let after = metrics_with(workload, (&line(cycles), &line(cycles * more)));
+    let before = metrics_with(workload, &line(cycles), &line(cycles));
+    let after = metrics_with(workload, &line(cycles), &line(cycles * more));
     let expected = paid(&after) * (cycles * (more - 1)) as f64 / (GHZ * 1e9);
     assert!(expected > 0.05, "{cost} can be seen: {expected}");
     let (before, after) = (before.cpu_time.unwrap(), after.cpu_time.unwrap());
@@ -86,9 +86,8 @@ fn a_process_pays_for_its_own_work() {
 #[test]
 fn copying_is_charged_by_the_byte() {
     // Eight bytes a cycle; at one, seven eighths of a cycle more for each.
-    let eight = ("copy_bytes_per_cycle = { value = 8,", "copy_bytes_per_cycle = { value = 8,");
-    let one = (eight.0, "copy_bytes_per_cycle = { value = 1,");
-    let (before, after) = (metrics_with("tcp_receive", eight), metrics_with("tcp_receive", one));
+    let (eight, one) = ("copy_bytes_per_cycle = { value = 8,", "copy_bytes_per_cycle = { value = 1,");
+    let (before, after) = (metrics_with("tcp_receive", eight, eight), metrics_with("tcp_receive", eight, one));
     let bytes = after.bandwidth_gbps.unwrap() * 1e9 / 8.0;
     let expected = bytes * (1.0 - 1.0 / 8.0) / (GHZ * 1e9);
     let (before, after) = (before.cpu_time.unwrap(), after.cpu_time.unwrap());

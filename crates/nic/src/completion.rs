@@ -217,7 +217,7 @@ pub fn inlining_completion_ring(
 impl CompletionWriter {
     /// Begins again: all entries are zero, and the next to be written is the first. Software that
     /// read them has stopped.
-    pub fn begin_anew<D: Dma + ?Sized>(&mut self, dma: &mut D) {
+    pub fn restart<D: Dma + ?Sized>(&mut self, dma: &mut D) {
         self.cursor = self.cursor.anew();
         for entry in 0..self.cursor.left() {
             let at = self.cursor.first + entry * self.cursor.stride;

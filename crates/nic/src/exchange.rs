@@ -14,7 +14,8 @@ pub fn exchange<C: Cpu>(
     cpu: &mut C,
     pool: &mut PoolCache,
     completions: &mut CompletionReader,
-    (packets, max): (&mut Vec<Packet>, usize),
+    packets: &mut Vec<Packet>,
+    max: usize,
     costs: &DriverCosts,
     mut put: impl FnMut(&mut C, &Completion, Addr) -> Addr,
 ) -> u64 {

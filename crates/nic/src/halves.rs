@@ -230,7 +230,7 @@ pub trait Recoverable: Queues {
     /// delivered any more, what their software reads is zero as in the beginning, and positions
     /// count from the beginning again. The software of these rings has stopped. Returns the
     /// registers that belong to them, or `None` where an interface cannot do that.
-    fn begin_anew(&mut self, _dma: &mut dyn Dma, _queues: Range<u16>) -> Option<Vec<u32>> {
+    fn restart(&mut self, _dma: &mut dyn Dma, _queues: Range<u16>) -> Option<Vec<u32>> {
         None
     }
 

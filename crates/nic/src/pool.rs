@@ -161,7 +161,7 @@ impl Pool {
     /// Whether `len` bytes fit into the buffer at `mbuf`, of which software of the queues `from` said that
     /// it has `room` of them. It has no more than it has, whatever that says.
     #[inline]
-    pub fn fit<D: Dma>(&self, dma: &mut D, from: &Range<u16>, (mbuf, room): (Addr, u64), len: usize) -> Fit {
+    pub fn fit<D: Dma>(&self, dma: &mut D, from: &Range<u16>, mbuf: Addr, room: u64, len: usize) -> Fit {
         let len = len as u64;
         if self.number_of(mbuf).is_none() || !dma.is_from(mbuf, from) {
             return Fit::NoBuffer;

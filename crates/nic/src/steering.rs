@@ -126,16 +126,16 @@ impl Steering {
 
     /// The queue of `frame`, whose parts are as `summary` says and to which `rss` gave `hash`.
     #[inline(always)]
-    pub fn queue_of(&mut self, frame: &[u8], summary: &FrameSummary, (rss, hash): (&Toeplitz, u32)) -> u16 {
+    pub fn queue_of(&mut self, frame: &[u8], summary: &FrameSummary, rss: &Toeplitz, hash: u32) -> u16 {
         if self.follows_flows || self.rule.is_some() {
-            self.queue_of_flow(frame, summary, (rss, hash))
+            self.queue_of_flow(frame, summary, rss, hash)
         } else {
             self.queue(hash)
         }
     }
 
     #[inline(never)]
-    fn queue_of_flow(&mut self, frame: &[u8], summary: &FrameSummary, (rss, hash): (&Toeplitz, u32)) -> u16 {
+    fn queue_of_flow(&mut self, frame: &[u8], summary: &FrameSummary, rss: &Toeplitz, hash: u32) -> u16 {
         if !self.follows_flows {
             return self.queue_by_rule(frame, summary, hash);
         }

@@ -281,11 +281,15 @@ fn entry(step: u32, switches: bool) -> TimelineEntry {
         latency_us: Some(if shared { 97.0 } else { 1_230.0 }),
         memory_gb_per_s: Some(if shared { 24.0 } else { 45.0 }),
         active_set: switches.then(|| if shared { "shared" } else { "private" }.to_owned()),
-        in_use: if switches { in_use(if shared { (0, 800) } else { (16_384, 0) }) } else { BTreeMap::new() },
+        in_use: match (switches, shared) {
+            (true, true) => in_use(0, 800),
+            (true, false) => in_use(16_384, 0),
+            (false, _) => BTreeMap::new(),
+        },
     }
 }
 
-fn in_use((private, shared): (u64, u64)) -> BTreeMap<String, u64> {
+fn in_use(private: u64, shared: u64) -> BTreeMap<String, u64> {
     [("private".into(), private), ("shared".into(), shared)].into()
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use nicforge_platform::live::LiveError;
 use nicforge_platform::live::ports::{PacketPort, Port, TapPort};
@@ -9,7 +10,9 @@ use nicforge_tcp::Config;
 pub use nicforge_tcp::congestion::Algorithm;
 use nicforge_tcp::stack::{Address, HostConfig};
 use nicforge_wire::headers::MacAddress;
+use rustix::io::Errno;
 
+use crate::transport::groups::Groups;
 use crate::transport::network::Network;
 pub use crate::transport::network::ORPHANS;
 
@@ -53,6 +56,9 @@ pub enum AttachError {
     /// A network whose port somebody else was to give.
     #[error("the network has no port")]
     NoPort,
+    /// Threads of a host that has several.
+    #[error("starting fast-path threads: {0}")]
+    Threads(Errno),
     /// No secrets.
     #[error("reading /dev/urandom: {0}")]
     Random(std::io::Error),
@@ -86,11 +92,31 @@ impl NetworkConfig {
 
     /// Starts a stack behind a port that the caller has.
     pub fn over(&self, port: Box<dyn Port>) -> Result<Network, AttachError> {
-        let mut secrets = [0; 22];
-        let random = std::fs::File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut secrets));
-        random.map_err(AttachError::Random)?;
-        // A TAP's own address is the kernel's end; ours is another one, unicast and locally administered.
-        let own = [secrets[16] & 0xfc | 2, secrets[17], secrets[18], secrets[19], secrets[20], secrets[21]];
+        let secrets = secrets()?;
+        Ok(self.stack(port, NetworkConfig::mac(&secrets), secrets, self.orphans))
+    }
+
+    /// Starts a host whose flows are split among ports that the caller has, and among as many threads at most. Each
+    /// thread calls `begin` with its number first; thread 0 is the service's.
+    pub fn over_all(
+        &self,
+        ports: Vec<Box<dyn Port>>,
+        begin: Arc<dyn Fn(usize) + Send + Sync>,
+    ) -> Result<Groups, AttachError> {
+        let mac = NetworkConfig::mac(&secrets()?);
+        let orphans = self.orphans / ports.len().max(1);
+        let stack = |port| Ok(self.stack(port, mac, secrets()?, orphans));
+        let networks = ports.into_iter().map(stack).collect::<Result<_, AttachError>>()?;
+        Groups::new(networks, begin).map_err(AttachError::Threads)
+    }
+
+    /// A TAP's own address is the kernel's end; ours is another one, unicast and locally administered.
+    fn mac(secrets: &[u8; SECRETS]) -> [u8; 6] {
+        [secrets[16] & 0xfc | 2, secrets[17], secrets[18], secrets[19], secrets[20], secrets[21]]
+    }
+
+    /// A stack behind `port`, which has address `own` if the port has none that it can take.
+    fn stack(&self, port: Box<dyn Port>, own: [u8; 6], secrets: [u8; SECRETS], orphans: usize) -> Network {
         let mac = match &self.attachment {
             Attachment::Tap(_) => own,
             Attachment::Interface(_) | Attachment::Given => port.hardware_address().unwrap_or(own),
@@ -102,6 +128,16 @@ impl NetworkConfig {
         let mut seed = [0; 16];
         seed.copy_from_slice(&secrets[..16]);
         let config = Config { algorithm: self.congestion, ..Config::default() };
-        Ok(Network::new(host, config, port, seed).with_orphans(self.orphans))
+        Network::new(host, config, port, seed).with_orphans(orphans)
     }
+}
+
+/// Bytes of secrets: a stack's seed, and what a hardware address is made of.
+const SECRETS: usize = 22;
+
+fn secrets() -> Result<[u8; SECRETS], AttachError> {
+    let mut secrets = [0; SECRETS];
+    let random = std::fs::File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut secrets));
+    random.map_err(AttachError::Random)?;
+    Ok(secrets)
 }

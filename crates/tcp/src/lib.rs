@@ -4,7 +4,7 @@
 //! Split as the TAS and TASNIC papers split it: [`fast`] is the common case on a compact state per connection,
 //! [`conn`] everything that the RFCs ask for besides, [`queue`] the context queues between applications and the fast
 //! path, [`congestion`] the algorithms behind a small trait, [`rate`] the control loop and wheel for flows that only the fast
-//! path serves. [`stack`] joins connections and listeners to a host with
+//! path serves, [`scale`] how many cores the fast path needs. [`stack`] joins connections and listeners to a host with
 //! frames in and frames out; [`socket`] gives that host the calls and errors that programs know.
 //!
 //! `docs/tcp.md` says which RFC is held and by which test.
@@ -17,6 +17,7 @@ pub mod options;
 pub mod queue;
 pub mod rate;
 pub mod ring;
+pub mod scale;
 pub mod segment;
 pub mod seq;
 pub mod socket;

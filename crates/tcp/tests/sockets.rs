@@ -122,6 +122,8 @@ fn errors_are_reported_once() {
     pair.hosts[1].set_option(server, level::SOCKET, option_name::LINGER, &linger, pair.now).unwrap();
     pair.hosts[1].close(server, pair.now).unwrap();
     pair.run(2);
+    // Whoever was told of a connection keeps it.
+    assert_eq!(pair.hosts[0].connect(client, name(B, 80), pair.now), Err(Errno::IS_CONNECTED));
     let mut error = [0; 4];
     let now = pair.now;
     assert_eq!(pair.hosts[0].option(client, level::SOCKET, option_name::ERROR, &mut error, now), Ok(4));

@@ -162,7 +162,7 @@ impl<C: Cpu> Application<C> for FlexKvs {
         let hash = self.hash(key);
         let header = ItemHeader::new(hash, key.len() as u16, value.len() as u32, [0; 4], 0);
         let bucket = self.table.lock(cpu, hash);
-        self.store_locked(cpu, bucket, header, (When::Always, 0), 0);
+        self.store_locked(cpu, bucket, header, When::Always, 0, 0);
         self.table.unlock(cpu, bucket);
     }
 

@@ -19,7 +19,7 @@ impl FlexKvs {
         let hash = self.hash(&self.key);
         match request.operation {
             Operation::Get { .. } => self.get(cpu, hash),
-            Operation::Store(when) => self.store(cpu, packet, request, (hash, when)),
+            Operation::Store(when) => self.store(cpu, packet, request, hash, when),
             Operation::Delete => self.delete(cpu, request, hash),
             Operation::Noop => Outcome::Done,
             Operation::Version => Outcome::Version,
@@ -101,7 +101,8 @@ impl FlexKvs {
         cpu: &mut C,
         packet: &Packet,
         request: &Request,
-        (hash, when): (u32, When),
+        hash: u32,
+        when: When,
     ) -> Outcome {
         self.counts.stores += 1;
         let extras = packet.span(request.extras_at(), request.key_at());
@@ -125,7 +126,7 @@ impl FlexKvs {
         };
         let header = ItemHeader::new(hash, request.key_len, request.value_len, [a, b, c, d], expires);
         let bucket = self.table.lock(cpu, hash);
-        let outcome = self.store_locked(cpu, bucket, header, (when, request.cas), now);
+        let outcome = self.store_locked(cpu, bucket, header, when, request.cas, now);
         self.table.unlock(cpu, bucket);
         outcome
     }
@@ -136,7 +137,8 @@ impl FlexKvs {
         cpu: &mut C,
         bucket: table::Locked,
         header: ItemHeader,
-        (when, cas): (When, u64),
+        when: When,
+        cas: u64,
         now: u32,
     ) -> Outcome {
         let found = self.table.find(cpu, bucket, header.hash, &self.key);

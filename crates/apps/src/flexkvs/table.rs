@@ -147,7 +147,7 @@ impl Table {
         let line: Bucket = cpu.load(bucket.at);
         for slot in 0..SLOTS {
             if line.hashes[slot] == hash
-                && let Some(found) = self.item_with(cpu, line.items[slot], (hash, key), Link::Slot(slot))
+                && let Some(found) = self.item_with(cpu, line.items[slot], hash, key, Link::Slot(slot))
             {
                 return Some(found);
             }
@@ -156,7 +156,7 @@ impl Table {
         let mut before = line.items[SLOTS - 1];
         while let Some(at) = self.at(before) {
             let next = cpu.load::<ItemHeader>(at).next;
-            if let Some(found) = self.item_with(cpu, next, (hash, key), Link::Item(at)) {
+            if let Some(found) = self.item_with(cpu, next, hash, key, Link::Item(at)) {
                 return Some(found);
             }
             before = next;
@@ -231,7 +231,7 @@ impl Table {
         item.offset().map(|offset| self.log + offset)
     }
 
-    fn item_with<C: Cpu>(&self, cpu: &mut C, item: ItemId, (hash, key): (u32, &[u8]), link: Link) -> Option<Found> {
+    fn item_with<C: Cpu>(&self, cpu: &mut C, item: ItemId, hash: u32, key: &[u8], link: Link) -> Option<Found> {
         let at = self.at(item)?;
         let header: ItemHeader = cpu.load(at);
         if header.hash != hash {

@@ -35,7 +35,7 @@ fn set(kvs: &mut FlexKvs, cpu: &mut FlatCpu, key: &[u8], value: &[u8]) -> Outcom
     let hash = lookup3(key, 0);
     let header = ItemHeader::new(hash, key.len() as u16, value.len() as u32, [0; 4], 0);
     let bucket = kvs.table.lock(cpu, hash);
-    let outcome = kvs.store_locked(cpu, bucket, header, (When::Always, 0), 0);
+    let outcome = kvs.store_locked(cpu, bucket, header, When::Always, 0, 0);
     kvs.table.unlock(cpu, bucket);
     kvs.compact(cpu);
     outcome

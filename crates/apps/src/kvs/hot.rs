@@ -103,7 +103,7 @@ impl HotItems {
     /// As many places for values of up to `value_bytes` as there is room for in `len` bytes of
     /// nicmem at `values`; at most 65 534. `None` when there is no room for any. The memory must
     /// be zero.
-    pub fn allocate(space: &mut AddressSpace, (values, len): (Addr, u64), value_bytes: u32) -> Option<HotItems> {
+    pub fn allocate(space: &mut AddressSpace, values: Addr, len: u64, value_bytes: u32) -> Option<HotItems> {
         let room = hot_place_bytes(value_bytes);
         let count = (len / room).min(u64::from(u16::MAX) - 1) as u16;
         (count > 0).then(|| HotItems {

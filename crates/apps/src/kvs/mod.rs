@@ -90,7 +90,7 @@ impl Kvs {
         let hot = config.hot.get(core / queues).and_then(|memory| {
             let each = memory.len / queues as u64 / CACHE_LINE_BYTES * CACHE_LINE_BYTES;
             let at = memory.at + each * (core % queues) as u64;
-            HotItems::allocate(space, (at, each), value.kvs_value_bytes)
+            HotItems::allocate(space, at, each, value.kvs_value_bytes)
         });
         Ok(Kvs {
             partition: Partition::allocate(space, slots, log).with_hot(hot),

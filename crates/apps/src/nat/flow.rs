@@ -80,8 +80,7 @@ impl Flows {
         let ports = match options.nat_mapping {
             Mapping::PerFlow => Ports::PerFlow(PortPool::allocate(space, partition, core, base, addresses)),
             Mapping::EndpointIndependent => {
-                let sizes = (entries / 2, addresses);
-                let mappings = Mappings::allocate(config, (core, partition), sizes, space);
+                let mappings = Mappings::allocate(config, core, partition, entries / 2, addresses, space);
                 Ports::ByEndpoint(Box::new(mappings), Waiting::allocate(space, entries / 2))
             }
         };

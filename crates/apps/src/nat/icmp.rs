@@ -33,6 +33,6 @@ pub fn translate<C: Cpu>(
         End::Source => End::Destination,
         End::Destination => End::Source,
     };
-    quoted.replace(cpu, packet, inner, (entry.address, Some(entry.port)));
+    quoted.replace(cpu, packet, inner, entry.address, Some(entry.port));
     Ok(entry.address)
 }

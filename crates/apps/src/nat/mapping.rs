@@ -115,8 +115,10 @@ impl Mappings {
     /// the first one on.
     pub fn allocate(
         config: &AppConfig,
-        (core, partition): (usize, PortPartition),
-        (flows, addresses): (u32, u32),
+        core: usize,
+        partition: PortPartition,
+        flows: u32,
+        addresses: u32,
         space: &mut AddressSpace,
     ) -> Mappings {
         let options: NatOptions = config.read();

@@ -1,12 +1,14 @@
-//! A live run whose only worker is the TCP stack: programs reach it through its service.
+//! A live run with the TCP stack in place of its workers: programs reach it through its service.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use nicforge_lab::live::{LiveConfig, Port, PortKind, Software, TcpOptions};
-use nicforge_sockets::attach::{Attachment, NetworkConfig};
+use nicforge_lab::live::{LiveConfig, Port, PortKind, Software, TcpOptions, WorkerEnd, go_to};
+use nicforge_sockets::attach::{AttachError, Attachment, NetworkConfig};
 use nicforge_sockets::service::{Config, Service};
+use nicforge_sockets::transport::Transport;
 
 /// How often the service is asked to stop, if the run ends.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -16,12 +18,12 @@ pub fn path(tcp: &TcpOptions) -> PathBuf {
     crate::sockets::Place::at(tcp.service.clone()).path()
 }
 
-/// The stack and its service as a run's worker.
+/// The stack and its service in place of a run's workers.
 pub fn software(config: &LiveConfig, tcp: TcpOptions) -> Software<'_> {
-    Box::new(move |port, stop| serve(config, &tcp, port, stop))
+    Box::new(move |ends, stop| serve(config, &tcp, ends, stop))
 }
 
-fn serve(config: &LiveConfig, tcp: &TcpOptions, port: Box<dyn Port>, stop: &AtomicBool) -> Result<(), String> {
+fn serve(config: &LiveConfig, tcp: &TcpOptions, ends: Vec<WorkerEnd>, stop: &AtomicBool) -> Result<(), String> {
     let kernels =
         config.ports.iter().any(|port| matches!(&port.kind, PortKind::Tap(_)) && port.options().mac.is_none());
     // A TAP device's address is the kernel's end; ours is another one.
@@ -30,9 +32,8 @@ fn serve(config: &LiveConfig, tcp: &TcpOptions, port: Box<dyn Port>, stop: &Atom
     let usual = NetworkConfig::new(attachment, addresses);
     let congestion = tcp.congestion.map_or(usual.congestion, |control| control.algorithm());
     let network = NetworkConfig { gateways: tcp.gateway.clone(), mtu: u16::MAX, congestion, ..usual };
-    let network = network.over(port).map_err(|error| error.to_string())?;
-    let mut service =
-        Service::new(Config::at(path(tcp)), Some(Box::new(network))).map_err(|error| error.to_string())?;
+    let network = over(&network, ends).map_err(|error| error.to_string())?;
+    let mut service = Service::new(Config::at(path(tcp)), Some(network)).map_err(|error| error.to_string())?;
     let stopper = service.stopper();
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -46,4 +47,14 @@ fn serve(config: &LiveConfig, tcp: &TcpOptions, port: Box<dyn Port>, stop: &Atom
         over.store(true, Ordering::Release);
         served
     })
+}
+
+/// A stack behind one worker's place, or one that is split among several.
+fn over(network: &NetworkConfig, ends: Vec<WorkerEnd>) -> Result<Box<dyn Transport>, AttachError> {
+    let (mut ports, mut cores): (Vec<Box<dyn Port>>, Vec<_>) = ends.into_iter().map(|end| (end.port, end.core)).unzip();
+    if ports.len() > 1 {
+        return Ok(Box::new(network.over_all(ports, Arc::new(move |thread| go_to(cores[thread])))?));
+    }
+    go_to(cores.pop().flatten());
+    Ok(Box::new(network.over(ports.pop().ok_or(AttachError::NoPort)?)?))
 }

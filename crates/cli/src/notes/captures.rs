@@ -11,7 +11,7 @@ use nicforge_wire::traffic::{Replay, ReplayCounts};
 use super::fifo_of;
 
 /// Frames of a capture that routers drop for their IPv4 header checksum, where `wrong` is that of so many.
-pub fn about_checksums(capture: &Path, (wrong, frames): (usize, usize), settings: &Settings) -> Option<String> {
+pub fn about_checksums(capture: &Path, wrong: usize, frames: usize, settings: &Settings) -> Option<String> {
     let app = settings.catalogue().registry().apps.find(&settings.app());
     (wrong > 0 && app.is_ok_and(|app| app.router)).then(|| {
         format!(

@@ -107,8 +107,9 @@ fn run_points(input: &Input, options: &RunOptions, progress: &Progress) -> Resul
         let io = RunIo { pcap_out: options.pcap_out.clone() };
         let seed = input.scenario.seed;
         let mut tick = |share: f64, packets: u64| progress.tick(index, share, packets);
-        let point_run = run_point(&input.machine, &point.settings, seed, &io, &mut tick)
-            .map_err(|cause| CliError::Point { number: index + 1, variant: point.variant.clone(), cause })?;
+        let point_run = run_point(&input.machine, &point.settings, seed, &io, &mut tick).map_err(|cause| {
+            CliError::Point { number: index + 1, variant: point.variant.clone(), cause: Box::new(cause.into()) }
+        })?;
         progress.done(index, &point_run.metrics);
         Ok(point_run)
     })

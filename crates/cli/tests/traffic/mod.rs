@@ -25,7 +25,7 @@ pub const STREAM: usize = 4 << 20;
 const NAMED: [u8; 4] = [192, 0, 2, 7];
 
 /// The one of `workers` that a flow between these ports of client and server comes to.
-pub fn worker_of((from, to): (u16, u16), workers: u16) -> u16 {
+pub fn worker_of(from: u16, to: u16, workers: u16) -> u16 {
     let hash = Toeplitz::default().hash_ipv4_ports(CLIENT, SERVER, from, to);
     IndirectionTable::spread_over(workers).queue(hash)
 }

@@ -40,7 +40,7 @@ impl Book {
     }
 
     /// The buffer at `mbuf` goes to the core of `queue`, and the one at `instead` to the emulating core.
-    pub fn exchange<C: Cpu>(&self, cpu: &mut C, (mbuf, queue): (Addr, u16), instead: Addr) {
+    pub fn exchange<C: Cpu>(&self, cpu: &mut C, mbuf: Addr, queue: u16, instead: Addr) {
         // A core has a queue in each set.
         let owner = self.owners[usize::from(queue) % self.owners.len()];
         self.ledger.write(cpu, mbuf.0, Ledger::mark(owner.0.into()));

@@ -10,9 +10,9 @@ use nicforge_units::Time;
 
 use super::NicHalf;
 use super::book::Book;
+use super::core_dma::CoreDma;
 use super::layout::Physical;
 use super::served::{Served, unseen};
-use super::way::Way;
 
 /// Packets of a step, and buffers that the device is told of by one doorbell: a burst as
 /// applications have it.
@@ -178,7 +178,7 @@ impl Emulator {
     }
 
     /// Passes a burst on to `inner`, of packets from the rings in turn.
-    fn pass_on<C: Cpu + 'static>(&mut self, way: &mut Way<C>, played: &mut Played<C>, came_to: &mut Step) {
+    fn pass_on<C: Cpu + 'static>(&mut self, way: &mut CoreDma<C>, played: &mut Played<C>, came_to: &mut Step) {
         for _ in 0..self.sets.len() {
             let (set, until) = self.turn();
             for _ in 0..self.sets[set].rings.len() {
@@ -197,7 +197,7 @@ impl Emulator {
 /// The NIC that a core plays.
 pub struct Played<C: Cpu + 'static> {
     /// Its half, which only the emulating core runs.
-    pub half: Box<dyn ReceiveHalf<Way<C>>>,
+    pub half: Box<dyn ReceiveHalf<CoreDma<C>>>,
     /// Who has which buffer, where a ledger says that.
     pub book: Option<Arc<Book>>,
 }
@@ -212,13 +212,13 @@ impl<C: Cpu + 'static> Played<C> {
 impl<G: Ground> NicHalf<G> {
     /// The emulating core fills the physical rings with buffers of `pool` and rings their doorbells, where
     /// that is its task (`Plan::emulator_fills`).
-    pub fn fill(&mut self, way: &mut Way<G::Player>, pool: &mut PoolCache) {
+    pub fn fill(&mut self, way: &mut CoreDma<G::Player>, pool: &mut PoolCache) {
         self.emulator.fill(&mut way.cpu, pool);
     }
 
     /// What the emulating core put into physical rings lies there and is written down as its own, and
     /// nothing else is, whatever was written there meanwhile.
-    pub fn claim(&self, way: &mut Way<G::Player>) {
+    pub fn claim(&self, way: &mut CoreDma<G::Player>) {
         let book = self.played.book.as_deref();
         if let Some(book) = book {
             book.disclaim(&mut way.cpu);
@@ -230,7 +230,7 @@ impl<G: Ground> NicHalf<G> {
     /// the physical rings in turn. Since the last step `seen` more of the device's completions have
     /// become visible. The core does not look at a ring without any: its polls hit its own L1, whose
     /// hits are part of `work`.
-    pub fn emulate(&mut self, way: &mut Way<G::Player>, seen: usize) -> Step {
+    pub fn emulate(&mut self, way: &mut CoreDma<G::Player>, seen: usize) -> Step {
         let part = way.cpu.enter(Part::Driver);
         let mut came_to = Step::default();
         for (index, value) in self.bells.drain(..) {

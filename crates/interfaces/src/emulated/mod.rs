@@ -20,6 +20,7 @@
 //! | driver.rs | the wrapped driver |
 
 mod book;
+mod core_dma;
 mod driver;
 mod emulator;
 mod layout;
@@ -28,18 +29,17 @@ mod options;
 mod served;
 #[cfg(test)]
 mod tests;
-mod way;
 
 use std::any::Any;
 
 use nicforge_nic::{ReceiveHalf, completion_ring};
 use nicforge_platform::{AddressSpace, Ground, Owner, Register};
 
+pub use core_dma::CoreDma;
 pub use driver::Driver;
 pub use emulator::{BURST, Emulator, Lost, Step};
 pub use nic::NicHalf;
 pub use options::{EmulatedOptions, Socket};
-pub use way::Way;
 
 use crate::describe::Supply;
 use crate::priv_ring::layout::Ring;
@@ -118,6 +118,6 @@ fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Halves
     let drivers = inner_drivers.into_iter().zip(fills);
     let drivers = drivers.map(|(inner, fills)| Driver::new(inner, fills));
     let emulator = Emulator::new(served, &rings_of_set, plan.costs);
-    let half = NicHalf::new((rings, ring_of, first_doorbell), plan, inner, emulator);
+    let half = NicHalf::new(rings, ring_of, first_doorbell, plan, inner, emulator);
     Ok((half, drivers.collect()))
 }

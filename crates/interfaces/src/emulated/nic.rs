@@ -7,8 +7,8 @@ use nicforge_nic::{Arriving, DropCause, Ledger, Lending, Pool, Queues, ReceiveHa
 use nicforge_platform::{Dma, Ground};
 
 use super::book::Book;
+use super::core_dma::CoreDma;
 use super::emulator::{Emulator, Played};
-use super::way::Way;
 use crate::Plan;
 use crate::priv_ring::nic::Queue;
 
@@ -34,9 +34,11 @@ impl<G: Ground> NicHalf<G> {
     /// `inner` behind physical rings, with the number of each queue's; their doorbells begin with
     /// register `first_doorbell`.
     pub fn new(
-        (physical, ring_of, first_doorbell): (Vec<Queue>, Vec<usize>, u32),
+        physical: Vec<Queue>,
+        ring_of: Vec<usize>,
+        first_doorbell: u32,
         plan: &Plan,
-        inner: Box<dyn ReceiveHalf<Way<G::Player>>>,
+        inner: Box<dyn ReceiveHalf<CoreDma<G::Player>>>,
         emulator: Emulator,
     ) -> NicHalf<G> {
         NicHalf {
@@ -105,7 +107,7 @@ impl<D: Dma, G: Ground> ReceiveHalf<D> for NicHalf<G> {
             Some(book) => book.own(),
             None => frame.own(),
         };
-        let outcome = self.physical[ring].receive(dma, frame, (&self.pool, &from));
+        let outcome = self.physical[ring].receive(dma, frame, &self.pool, &from);
         match outcome {
             Ok(()) => self.emulator.announced(ring, Some(frame)),
             // A descriptor that names no buffer is told of too.
@@ -147,12 +149,12 @@ impl<G: Ground> Recoverable for NicHalf<G> {
 
     /// Packets for these queues that wait in physical rings go, and their buffers stay there. That is for
     /// a core that fills these rings itself: buffers that software of the queues put there went with it.
-    fn begin_anew(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
+    fn restart(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
         if !self.fills {
             return None;
         }
         self.emulator.forget(&queues);
-        let registers = self.played.half.recoverable()?.begin_anew(dma, queues)?;
+        let registers = self.played.half.recoverable()?.restart(dma, queues)?;
         self.bells.retain(|(index, _)| !registers.contains(index));
         Some(registers)
     }

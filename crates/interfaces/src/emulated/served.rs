@@ -8,9 +8,9 @@ use nicforge_platform::{Addr, Cpu};
 use nicforge_units::Time;
 
 use super::book::Book;
+use super::core_dma::{CoreDma, HandedOver};
 use super::emulator::{BURST, Lost, Played, Step};
 use super::layout::Physical;
-use super::way::{HandedOver, Way};
 use crate::priv_ring::layout::RxDescriptor;
 
 /// A packet as the device tells of it: where its software cannot be trusted, what stands in memory may
@@ -137,7 +137,7 @@ impl Served {
     /// a descriptor; else steering has gone on, and what finds none is lost.
     pub fn serve<C: Cpu + 'static>(
         &mut self,
-        way: &mut Way<C>,
+        way: &mut CoreDma<C>,
         played: &mut Played<C>,
         costs: &DriverCosts,
         until: Time,
@@ -233,7 +233,7 @@ impl Served {
 /// Passes `frame`, which lies in `mbuf`, on to `inner`, and says which buffer is free instead; `blamed` learns
 /// whose descriptor named no buffer.
 fn pass_on<C: Cpu + 'static>(
-    way: &mut Way<C>,
+    way: &mut CoreDma<C>,
     played: &mut Played<C>,
     frame: &Arriving<'_>,
     mbuf: Addr,

@@ -2,7 +2,7 @@
 //! sets.rs has those of cores that are kept apart, anew.rs those of software that comes and goes,
 //! switching.rs those of two sets of queues.
 
-mod anew;
+mod restart;
 mod sets;
 mod switching;
 

@@ -60,8 +60,7 @@ impl<D: Dma> ReceiveHalf<D> for NicHalf {
             return Err(DropCause::NO_DESCRIPTOR);
         };
         let len = frame.bytes.len();
-        let named = (descriptor.mbuf, descriptor.room);
-        let fit = self.pool.fit(dma, &frame.own(), named, len);
+        let fit = self.pool.fit(dma, &frame.own(), descriptor.mbuf, descriptor.room, len);
         if fit == Fit::TooLong {
             return Err(DropCause::OVERSIZED);
         }
@@ -96,10 +95,10 @@ impl<D: Dma> ReceiveHalf<D> for NicHalf {
 }
 
 impl Recoverable for NicHalf {
-    fn begin_anew(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
+    fn restart(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
         for queue in queues.clone() {
             let Queue { ring, buffers } = &mut self.queues[usize::from(queue)];
-            buffers.begin_anew();
+            buffers.restart();
             for index in 0..ring.entries {
                 dma.write(ring.descriptor(index), &[0; ENTRY_BYTES as usize]);
             }

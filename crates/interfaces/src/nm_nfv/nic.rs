@@ -51,8 +51,7 @@ impl Memory {
         if buffer.key != Key::HOST.0 {
             return self.place_in_nicmem(buffer, len);
         }
-        let named = (buffer.at, buffer.room.into());
-        match self.pool.fit(dma, own, named, len) {
+        match self.pool.fit(dma, own, buffer.at, buffer.room.into(), len) {
             Fit::Good => Ok(data_of(buffer.at)),
             Fit::TooLong => Err(Misfit::TooLong),
             Fit::NoBuffer => Err(Misfit::Refused(DropCause::BAD_DESCRIPTOR)),
@@ -150,7 +149,7 @@ impl Queue {
         if EACH == 2 {
             ring.pop();
         }
-        ring.expect(dma, (EACH, frame.bytes.len()), Buffer::frame_of);
+        ring.expect(dma, EACH, frame.bytes.len(), Buffer::frame_of);
         self.spilled += u64::from(side == SECONDARY && self.uses_nicmem);
         Completion {
             mark: frame.mark,
@@ -175,9 +174,9 @@ impl Queue {
     }
 
     /// Begins again with empty rings.
-    fn begin_anew<D: Dma + ?Sized>(&mut self, dma: &mut D) {
-        self.rings.iter_mut().for_each(Fetcher::begin_anew);
-        self.completions.begin_anew(dma);
+    fn restart<D: Dma + ?Sized>(&mut self, dma: &mut D) {
+        self.rings.iter_mut().for_each(Fetcher::restart);
+        self.completions.restart(dma);
         self.uses_nicmem = false;
     }
 }
@@ -264,11 +263,11 @@ impl Recoverable for NicHalf {
         }
     }
 
-    fn begin_anew(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
+    fn restart(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
         let all = self.queues.len() as u32;
         let mut doorbells = Vec::new();
         for queue in queues {
-            self.queues[usize::from(queue)].begin_anew(dma);
+            self.queues[usize::from(queue)].restart(dma);
             doorbells.extend([u32::from(queue), all + u32::from(queue)]);
         }
         Some(doorbells)

@@ -67,7 +67,7 @@ impl<C: Cpu> DriverHalf<C> for Driver {
         let part = cpu.enter(Part::Driver);
         let (supply, buffers) = (&mut self.supply, self.buffers);
         self.taken +=
-            exchange(cpu, pool, &mut self.completions, (packets, max), &self.costs, |cpu, completion, fresh| {
+            exchange(cpu, pool, &mut self.completions, packets, max, &self.costs, |cpu, completion, fresh| {
                 let received = completion.buffer(cpu, buffers + u64::from(completion.entry) * 8);
                 post(cpu, supply, buffers, fresh);
                 received

@@ -74,7 +74,7 @@ impl<T: Pod> Fetcher<T> {
     }
 
     /// Begins again with an empty ring.
-    pub fn begin_anew(&mut self) {
+    pub fn restart(&mut self) {
         let first = self.ring.first;
         (self.tail, self.head, self.fetched) = (first, first, first);
         self.plan_read();
@@ -166,7 +166,7 @@ impl<T: Pod> Fetcher<T> {
     /// Says where frames, of about `len` bytes and of `each` descriptors, will be written that come next
     /// and a few frames from now: into the buffers that `names` says.
     #[inline(always)]
-    pub fn expect<D: Dma>(&self, dma: &mut D, (each, len): (usize, usize), names: impl Fn(&T) -> Addr) {
+    pub fn expect<D: Dma>(&self, dma: &mut D, each: usize, len: usize, names: impl Fn(&T) -> Addr) {
         for part in 0..each {
             if let Some((_, later)) = self.at_hand(frames_ahead(len) * each + part) {
                 dma.hint(Hint::Frame { at: frame_in(names(&later)), len });

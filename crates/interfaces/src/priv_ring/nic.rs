@@ -28,13 +28,13 @@ impl Queue {
         &mut self,
         dma: &mut D,
         frame: &Arriving<'_>,
-        (pool, from): (&Pool, &Range<u16>),
+        pool: &Pool,
+        from: &Range<u16>,
     ) -> Result<(), DropCause> {
         let Some((here, descriptor)) = self.buffers.peek(dma) else {
             return Err(DropCause::NO_DESCRIPTOR);
         };
-        let named = (descriptor.mbuf, descriptor.room.into());
-        match pool.fit(dma, from, named, frame.bytes.len()) {
+        match pool.fit(dma, from, descriptor.mbuf, descriptor.room.into(), frame.bytes.len()) {
             Fit::Good => {}
             Fit::TooLong => return Err(DropCause::OVERSIZED),
             Fit::NoBuffer => {
@@ -58,9 +58,9 @@ impl Queue {
     }
 
     /// Begins again with empty rings.
-    fn begin_anew<D: Dma + ?Sized>(&mut self, dma: &mut D) {
-        self.buffers.begin_anew();
-        self.completions.begin_anew(dma);
+    fn restart<D: Dma + ?Sized>(&mut self, dma: &mut D) {
+        self.buffers.restart();
+        self.completions.restart(dma);
     }
 
     /// How full it is.
@@ -97,8 +97,7 @@ impl Queues for NicHalf {
 impl<D: Dma> ReceiveHalf<D> for NicHalf {
     #[inline]
     fn receive(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
-        let own = (&self.pool, &frame.own());
-        self.queues[usize::from(frame.queue)].receive(dma, frame, own)
+        self.queues[usize::from(frame.queue)].receive(dma, frame, &self.pool, &frame.own())
     }
 
     fn write_register(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
@@ -116,9 +115,9 @@ impl<D: Dma> ReceiveHalf<D> for NicHalf {
 }
 
 impl Recoverable for NicHalf {
-    fn begin_anew(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
+    fn restart(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
         for queue in queues.clone() {
-            self.queues[usize::from(queue)].begin_anew(dma);
+            self.queues[usize::from(queue)].restart(dma);
         }
         Some(queues.map(u32::from).collect())
     }

@@ -53,7 +53,8 @@ impl Driver {
     pub fn new(
         ax: Vec<Ax>,
         completions: CompletionReader,
-        (doorbell, first): (Register, u64),
+        doorbell: Register,
+        first: u64,
         shares: bool,
         costs: DriverCosts,
     ) -> Driver {

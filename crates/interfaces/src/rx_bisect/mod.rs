@@ -96,14 +96,15 @@ impl Options {
 pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
     let options = plan.values.read::<RxBisectOptions>().to_build(plan.seed);
     let topology = Topology::of(plan.owners.len(), &options);
-    build_with(plan, (&topology, &options), space)
+    build_with(plan, &topology, &options, space)
 }
 
 /// Builds both halves with rings as `topology` says; its sizes count, not those of `options`.
 /// There is a driver for each Bx ring, which keeps all Ax rings filled that are linked to it.
 pub fn build_with(
     plan: &Plan,
-    (topology, options): (&Topology, &Options),
+    topology: &Topology,
+    options: &Options,
     space: &mut AddressSpace,
 ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
     let linked = topology.check(plan.owners.len())?;
@@ -125,9 +126,9 @@ pub fn build_with(
         let borrows = bx.associated.iter().any(|&ax| linked[ax] != number);
         let lends = topology.lends(number, &linked);
         let doorbell = register(topology.ax.len() + number);
-        drivers.push(Driver::new(filled, reader, (doorbell, first), borrows || lends, plan.costs));
+        drivers.push(Driver::new(filled, reader, doorbell, first, borrows || lends, plan.costs));
         let batch = plan.descriptor_read;
-        receivers.push(nic::Bx::new(writer, (number, bx), first, &linked, batch));
+        receivers.push(nic::Bx::new(writer, number, bx, first, &linked, batch));
     }
     let half = NicHalf::new(fetchers, receivers, plan.pool, options);
     Ok((half, drivers))

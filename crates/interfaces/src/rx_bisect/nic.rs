@@ -48,7 +48,8 @@ impl Bx {
     /// cannot have their entries.
     pub fn new(
         completions: CompletionWriter,
-        (number, ring): (usize, &BxRing),
+        number: usize,
+        ring: &BxRing,
         first: u64,
         linked: &[usize],
         batch: Bytes,
@@ -93,8 +94,8 @@ impl Bx {
         self.write_held_back(dma);
     }
 
-    fn begin_anew<D: Dma + ?Sized>(&mut self, dma: &mut D) {
-        self.completions.begin_anew(dma);
+    fn restart<D: Dma + ?Sized>(&mut self, dma: &mut D) {
+        self.completions.restart(dma);
         (self.promised, self.consumed) = (self.first, self.first);
         self.held_back.clear();
         self.due = Time::NEVER;
@@ -237,9 +238,8 @@ impl<D: Dma> ReceiveHalf<D> for NicHalf {
         let Some((here, descriptor)) = ax.buffers.peek(dma) else {
             return Err(DropCause::NO_DESCRIPTOR);
         };
-        let named = (descriptor.mbuf, descriptor.room.into());
         let linked = ax.linked as u16;
-        let fit = self.pool.fit(dma, &(linked..linked + 1), named, frame.bytes.len());
+        let fit = self.pool.fit(dma, &(linked..linked + 1), descriptor.mbuf, descriptor.room.into(), frame.bytes.len());
         if fit == Fit::TooLong {
             return Err(DropCause::OVERSIZED);
         }
@@ -306,16 +306,16 @@ impl<D: Dma> ReceiveHalf<D> for NicHalf {
 impl Recoverable for NicHalf {
     /// Buffers of others that hold packets for these queues are not given back here: who knows
     /// which buffers a core had takes them back.
-    fn begin_anew(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
+    fn restart(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
         let mut registers = Vec::new();
         for (number, ax) in self.ax.iter_mut().enumerate() {
             if queues.contains(&(ax.linked as u16)) {
-                ax.buffers.begin_anew();
+                ax.buffers.restart();
                 registers.push(number as u32);
             }
         }
         for queue in queues {
-            self.bx[usize::from(queue)].begin_anew(dma);
+            self.bx[usize::from(queue)].restart(dma);
             self.lent[usize::from(queue)].fill(0);
             for lent in &mut self.lent {
                 lent[usize::from(queue)] = 0;

@@ -122,7 +122,7 @@ impl RxBisectOptions {
         // Rings lie at even distances and sets are neighbours, so some numbers do not go together
         // though there are rings enough.
         let each_has_rings = |sets: usize| {
-            let topology = Topology::in_sets(queues, (rings, 1), 1, sets);
+            let topology = Topology::in_sets(queues, rings, 1, 1, sets);
             let found = topology.association_sets();
             found.len() == sets && found.iter().all(|set| !set.ax.is_empty())
         };

@@ -41,8 +41,7 @@ impl Sizing<'_> {
         if let Some(written) = self.written {
             return written.clone();
         }
-        let ax = (self.ax_rings, self.ax_entries);
-        Topology::in_sets(self.queues, ax, self.bx_entries, self.sets)
+        Topology::in_sets(self.queues, self.ax_rings, self.ax_entries, self.bx_entries, self.sets)
     }
 
     /// The Ax rings of each set of one NIC.

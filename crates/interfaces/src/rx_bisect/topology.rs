@@ -147,13 +147,13 @@ pub struct AssociationSet {
 impl Topology {
     /// The rings that `options` ask for, for `queues` queues.
     pub fn of(queues: usize, options: &Options) -> Topology {
-        let ax = (options.rings(queues), options.ax_entries);
+        let ax_rings = options.rings(queues);
         let (bx_entries, sets) = (options.bx_entries, options.association_sets);
         let mut topology = match &options.links[..] {
-            [] => Topology::in_sets(queues, ax, bx_entries, sets),
-            links => Topology::linked(queues, (links, options.ax_entries), bx_entries, sets),
+            [] => Topology::in_sets(queues, ax_rings, options.ax_entries, bx_entries, sets),
+            links => Topology::linked(queues, links, options.ax_entries, bx_entries, sets),
         };
-        topology.ax.resize(ax.0, AxRing::of(options.ax_entries));
+        topology.ax.resize(ax_rings, AxRing::of(options.ax_entries));
         if !options.associations.is_empty() {
             let with = |associated: &Vec<usize>| BxRing::of(bx_entries, associated.clone());
             topology.bx = options.associations.iter().map(with).collect();
@@ -183,22 +183,22 @@ impl Topology {
     /// An Ax and a Bx ring for each of `queues` cores, linked to each other; every Bx ring
     /// associated with all Ax rings, as one application has it (paper, section 4.5).
     pub fn per_core(queues: usize, ax_entries: usize, bx_entries: usize) -> Topology {
-        Topology::in_sets(queues, (queues, ax_entries), bx_entries, 1)
+        Topology::in_sets(queues, queues, ax_entries, bx_entries, 1)
     }
 
     /// `ax_rings` Ax rings, linked to the Bx rings of cores at even distances; the cores are divided
     /// into `sets` sets of neighbours, and a Bx ring is associated with the Ax rings of its own set
     /// (paper, section 4.5: applications with disjoint sets work concurrently).
-    pub fn in_sets(queues: usize, (ax_rings, ax_entries): (usize, usize), bx_entries: usize, sets: usize) -> Topology {
+    pub fn in_sets(queues: usize, ax_rings: usize, ax_entries: usize, bx_entries: usize, sets: usize) -> Topology {
         // Where there are more rings than cores, cores get several.
         let link_of =
             |ring: usize| if ax_rings < queues { ring * queues / ax_rings.max(1) } else { ring % queues.max(1) };
         let links: Vec<usize> = (0..ax_rings).map(link_of).collect();
-        Topology::linked(queues, (&links, ax_entries), bx_entries, sets)
+        Topology::linked(queues, &links, ax_entries, bx_entries, sets)
     }
 
     /// An Ax ring for each of `links`, which name the Bx rings that they are linked to.
-    fn linked(queues: usize, (links, ax_entries): (&[usize], usize), bx_entries: usize, sets: usize) -> Topology {
+    fn linked(queues: usize, links: &[usize], ax_entries: usize, bx_entries: usize, sets: usize) -> Topology {
         let set_of = |queue: usize| queue * sets / queues.max(1);
         let of_set = |queue: usize| {
             let own = (0..links.len()).filter(|&ring| set_of(links[ring]) == set_of(queue));

@@ -32,7 +32,8 @@ impl Driver {
         ring: Ring,
         completions: CompletionReader,
         doorbell: Register,
-        (rank, cores): (u64, u64),
+        rank: u64,
+        cores: u64,
         costs: DriverCosts,
     ) -> Driver {
         // The first descriptor of a list is the one that stands spare.
@@ -90,7 +91,7 @@ impl<C: Cpu> DriverHalf<C> for Driver {
         self.fill(cpu, pool);
         let (ring, refill, repost) = (&self.ring, &mut self.refill, &mut self.repost);
         self.taken +=
-            exchange(cpu, pool, &mut self.completions, (packets, max), &self.costs, |cpu, completion, fresh| {
+            exchange(cpu, pool, &mut self.completions, packets, max, &self.costs, |cpu, completion, fresh| {
                 let entry = u64::from(completion.entry);
                 let received = completion.buffer(cpu, ring.buffer(entry));
                 // The NIC gets the descriptor back when all its buffers are new.

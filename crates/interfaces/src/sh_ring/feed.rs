@@ -91,7 +91,7 @@ impl Feed {
     }
 
     /// Begins again with an empty ring, and what drivers share of it is zero.
-    pub fn begin_anew<D: Dma + ?Sized>(&mut self, dma: &mut D) {
+    pub fn restart<D: Dma + ?Sized>(&mut self, dma: &mut D) {
         let first = self.ring.first;
         (self.tail, self.head, self.fetched, self.next) = (first, first, first, 0);
         self.back = Time::ZERO;

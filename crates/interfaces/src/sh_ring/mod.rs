@@ -45,7 +45,7 @@ pub mod array {
         space: &mut AddressSpace,
         first_register: u32,
     ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
-        super::build(plan, space, (Order::Array, 1), first_register)
+        super::build(plan, space, Order::Array, 1, first_register)
     }
 }
 
@@ -55,7 +55,7 @@ pub mod list {
 
     /// Builds both halves for all queues of one NIC.
     pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
-        super::build(plan, space, (Order::List, 1), 0)
+        super::build(plan, space, Order::List, 1, 0)
     }
 }
 
@@ -69,7 +69,7 @@ pub mod batched_list {
         if ![2, SLOTS_MAX].contains(&list_batch) {
             return Err(InterfaceError::ListBatch(list_batch));
         }
-        super::build(plan, space, (Order::List, list_batch as u64), 0)
+        super::build(plan, space, Order::List, list_batch as u64, 0)
     }
 
     /// Packets of a descriptor: `most`, but no more than leaves each of the `cores` of a ring of `entries`
@@ -88,7 +88,8 @@ pub mod batched_list {
 fn build(
     plan: &Plan,
     space: &mut AddressSpace,
-    (order, slots): (Order, u64),
+    order: Order,
+    slots: u64,
     first_register: u32,
 ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
     let SharedRing { ring: RxRing { rx_entries }, sharing } = plan.values.read();
@@ -109,7 +110,7 @@ fn build(
             // One core may get all that the ring holds.
             let (writer, reader) = completion_ring(space, rx_entries, owner)?;
             queues.push(nic::Queue::new(number, writer));
-            let driver = Driver::new(ring, reader, doorbell, (rank, cores), plan.costs);
+            let driver = Driver::new(ring, reader, doorbell, rank, cores, plan.costs);
             drivers.push(driver);
         }
         feeds.push(feed::Feed::new(ring, plan.descriptor_read.0 as usize));

@@ -97,7 +97,7 @@ impl<D: Dma> ReceiveHalf<D> for NicHalf {
         };
         let (entry, mbuf) = current.slot(queue.slot, slots);
         let (room, len) = (current.room(), frame.bytes.len());
-        let fit = self.pool.fit(dma, queues, (mbuf, room), len);
+        let fit = self.pool.fit(dma, queues, mbuf, room, len);
         if fit == Fit::TooLong {
             return Err(DropCause::OVERSIZED);
         }
@@ -149,10 +149,10 @@ impl Recoverable for NicHalf {
         self.rings[ring].queues.clone()
     }
 
-    fn begin_anew(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
+    fn restart(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
         let mut registers = Vec::new();
         for queue in &mut self.queues[usize::from(queues.start)..usize::from(queues.end)] {
-            queue.completions.begin_anew(dma);
+            queue.completions.restart(dma);
             queue.slot = 0;
             if registers.last() != Some(&(queue.ring as u32)) {
                 registers.push(queue.ring as u32);
@@ -160,7 +160,7 @@ impl Recoverable for NicHalf {
         }
         for &ring in &registers {
             let ring = &mut self.rings[ring as usize];
-            ring.feed.begin_anew(dma);
+            ring.feed.restart(dma);
             ring.open = 0;
         }
         Some(registers)

@@ -79,12 +79,12 @@ impl Recoverable for NicHalf {
         }
     }
 
-    fn begin_anew(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
+    fn restart(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
         let cores = self.cores;
         match queues.start.checked_sub(cores) {
-            None => self.private.begin_anew(dma, queues),
+            None => self.private.restart(dma, queues),
             Some(start) => {
-                let registers = self.shared.begin_anew(dma, start..queues.end - cores)?;
+                let registers = self.shared.restart(dma, start..queues.end - cores)?;
                 let own = |register| register + u32::from(cores);
                 Some(registers.into_iter().map(own).collect())
             }

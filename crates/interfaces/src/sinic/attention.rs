@@ -121,7 +121,8 @@ impl Attention {
         cpu: &mut C,
         pool: &mut PoolCache,
         frame: &Sending,
-        (core, received): (usize, u64),
+        core: usize,
+        received: u64,
     ) -> Result<(), TransmitBusy> {
         let (lock, set) = (self.lock, self.set_of(core));
         let sent = lock.hold(cpu, |cpu| self.transmit[set].transmit(cpu, pool, frame));

@@ -171,7 +171,7 @@ impl<C: Cpu> KernelDriver<C> for Driver {
         frame: &Sending,
         core: usize,
     ) -> Result<(), TransmitBusy> {
-        self.attention.send(cpu, pool, frame, (core, RECEIVED))
+        self.attention.send(cpu, pool, frame, core, RECEIVED)
     }
 
     fn between(&self, cpu: &mut C) -> Between {

@@ -130,9 +130,9 @@ impl<G: Ground> Bench<G> {
     }
 
     /// `queues` restart, as their software is gone.
-    pub fn begin_anew(&mut self, queues: Range<u16>) -> Option<Vec<u32>> {
+    pub fn restart(&mut self, queues: Range<u16>) -> Option<Vec<u32>> {
         let mut device = self.ground.device();
-        self.nic.recoverable()?.begin_anew(&mut *device, queues)
+        self.nic.recoverable()?.restart(&mut *device, queues)
     }
 
     /// Brings all queues up.

@@ -9,7 +9,7 @@ use nicforge_platform::{self as platform, Addr, AddressSpace, Cpu, FlatCpu, Flat
 use nicforge_units::{Bytes, Time};
 
 use crate::KnownGround;
-use crate::emulated::Way;
+use crate::emulated::CoreDma;
 
 /// What a core is on the ground of `G`.
 pub type CpuOf<G> = <<G as Ground>::On as platform::Ground>::Cpu;
@@ -38,7 +38,7 @@ pub trait Ground {
     /// The device begins a step.
     fn device(&mut self) -> Self::Device<'_>;
     /// The last core makes a step as the device.
-    fn play<R>(&mut self, step: impl FnOnce(&mut Way<PlayerOf<Self>>) -> R) -> R;
+    fn play<R>(&mut self, step: impl FnOnce(&mut CoreDma<PlayerOf<Self>>) -> R) -> R;
     /// Time passes by `time` without any action.
     fn pass(&mut self, time: Time);
     /// Register writes since the last call, in the order of their arrival.
@@ -111,11 +111,11 @@ impl Ground for Sim {
         SimDma::on(&mut self.host, &mut self.port, self.now)
     }
 
-    fn play<R>(&mut self, step: impl FnOnce(&mut Way<SimCpu>) -> R) -> R {
+    fn play<R>(&mut self, step: impl FnOnce(&mut CoreDma<SimCpu>) -> R) -> R {
         let last = self.cores.len() - 1;
         self.begin(last);
         let core = &mut self.cores[last];
-        let mut way = Way::new(SimCpu::take(&mut self.host, core));
+        let mut way = CoreDma::new(SimCpu::take(&mut self.host, core));
         let done = step(&mut way);
         way.cpu.give_back(&mut self.host, core);
         done
@@ -167,9 +167,9 @@ impl Ground for Flat {
         &mut self.device
     }
 
-    fn play<R>(&mut self, step: impl FnOnce(&mut Way<FlatCpu>) -> R) -> R {
+    fn play<R>(&mut self, step: impl FnOnce(&mut CoreDma<FlatCpu>) -> R) -> R {
         let cpu = std::mem::replace(&mut self.device.cpu, FlatCpu::new(0));
-        let mut way = Way::new(cpu);
+        let mut way = CoreDma::new(cpu);
         let done = step(&mut way);
         self.device.cpu = way.cpu;
         done

@@ -8,7 +8,7 @@ use nicforge_platform::{self as platform, Addr, AddressSpace, Cpu, Dma};
 use nicforge_units::Time;
 
 use super::Ground;
-use crate::emulated::Way;
+use crate::emulated::CoreDma;
 
 /// Registers of a device in the suite, by far more than it uses.
 const REGISTERS: u32 = 64;
@@ -17,7 +17,7 @@ const REGISTERS: u32 = 64;
 pub struct Live {
     control: Control,
     /// The device, and the core that plays one.
-    player: Way<DeviceCpu>,
+    player: CoreDma<DeviceCpu>,
     cores: Vec<LiveCpu>,
     /// What each register held when it was last looked at.
     seen: BTreeMap<u32, u64>,
@@ -34,7 +34,7 @@ impl Ground for Live {
         let bell = Bell::new().expect("an eventfd");
         let core = |number| LiveCpu::new(control.clone(), bell.clone(), number);
         Live {
-            player: Way::new(DeviceCpu::new(core(cores - 1), LiveDma::new(control.clone(), space))),
+            player: CoreDma::new(DeviceCpu::new(core(cores - 1), LiveDma::new(control.clone(), space))),
             cores: (0..cores).map(core).collect(),
             seen: BTreeMap::new(),
             control,
@@ -51,7 +51,7 @@ impl Ground for Live {
         &mut self.player.cpu.dma
     }
 
-    fn play<R>(&mut self, step: impl FnOnce(&mut Way<DeviceCpu>) -> R) -> R {
+    fn play<R>(&mut self, step: impl FnOnce(&mut CoreDma<DeviceCpu>) -> R) -> R {
         let done = step(&mut self.player);
         // Its doorbells reach the device as every core's do.
         for (register, value) in self.player.cpu.take_rung() {

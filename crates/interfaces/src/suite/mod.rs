@@ -23,7 +23,6 @@
 // As a library only `check` and `in_front` are reachable; what the tests of the shipped interfaces use besides is idle there.
 #![cfg_attr(not(test), allow(dead_code, unused_imports))]
 
-mod anew;
 mod audit;
 mod bench;
 mod delivery;
@@ -36,6 +35,7 @@ mod limits;
 #[cfg(target_os = "linux")]
 mod live;
 mod properties;
+mod restart;
 mod setup;
 mod stages;
 mod stalls;
@@ -111,7 +111,7 @@ pub fn check<I: Interface>() {
 
 fn run_all(interface: &'static str) {
     let restarts = Bench::<Flat>::down(interface, &Setup::default()).nic.recovery().is_some();
-    let recovery = if restarts { anew::CHECKS } else { &[] };
+    let recovery = if restarts { restart::CHECKS } else { &[] };
     for check in [delivery::CHECKS, hostile::CHECKS, limits::CHECKS, properties::CHECKS, stages::CHECKS, recovery]
         .into_iter()
         .flatten()

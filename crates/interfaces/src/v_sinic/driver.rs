@@ -300,7 +300,7 @@ impl<C: Cpu> KernelDriver<C> for Driver {
         core: usize,
     ) -> Result<(), TransmitBusy> {
         let received = self.conditions();
-        self.attention.send(cpu, pool, frame, (core, received))
+        self.attention.send(cpu, pool, frame, core, received)
     }
 
     fn copy_deferred(&mut self, cpu: &mut C, deferred: &mut Deferred, to: Addr, len: u32) {

@@ -73,7 +73,8 @@ impl Content {
 impl TlsEnd {
     /// `starts`: where the streams out of and into this end begin. `seeds`: of what it sends and gets.
     pub fn new(
-        (version, cipher): (Version, Cipher),
+        version: Version,
+        cipher: Cipher,
         starts: [Seq; 2],
         seeds: [u64; 2],
         largest: usize,
@@ -218,7 +219,7 @@ impl TlsPair {
         for side in 0..2 {
             let (out, inward) = (starts[side], starts[1 - side]);
             let seeds = [seed * 2 + side as u64, seed * 2 + 1 - side as u64];
-            net.sides[side].end = Some(TlsEnd::new(suite, [out, inward], seeds, largest, control));
+            net.sides[side].end = Some(TlsEnd::new(suite.0, suite.1, [out, inward], seeds, largest, control));
         }
         Self { net, goals: [0; 2] }
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use nicforge_apps::options::{RouteOptions, ServiceOptions};
 use nicforge_apps::{AppConfig, NeededAddress, PortMap, read_routes};
-use nicforge_interfaces::emulated::Way;
+use nicforge_interfaces::emulated::CoreDma;
 use nicforge_nic::{DATA_BYTES_MAX, LEDGER_ENTRY_BYTES, Pool, PortId};
 use nicforge_nic::{PoolOptions, TransmitOptions};
 use nicforge_options::{Place, Value, choice, options};
@@ -17,13 +17,14 @@ use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
 
 use super::config::LiveConfig;
-use super::device::{Books, Device, FullOptions, Policy, TooLong, fill};
+use super::device::{Device, FullOptions, Ownership, Policy, TooLong, fill};
 use super::idle::{Idle, IdleOptions};
 use super::layout::{Blueprint, Layout};
 use super::neighbour::{self, AskOptions, Asked, Neighbour};
 use super::ports::{PortConfig, PortOptions};
 use super::worker::{Worker, WorkerParts};
-use crate::run::{RunError, app_of_settings, heuristic};
+use crate::live::{LiveRunError, Region};
+use crate::run::{app_of_settings, heuristic};
 use crate::scenario::Assignment;
 use crate::settings::Settings;
 
@@ -57,7 +58,7 @@ pub struct Assembly {
     /// The pool, to count its buffers.
     pub pool: Pool,
     /// That in memory of the NIC, if there is one.
-    pub near: Option<Pool>,
+    pub nicmem: Option<Pool>,
     /// The region.
     pub control: Control,
     /// Wakes the device.
@@ -84,7 +85,7 @@ impl Assembly {
 ///
 /// # Errors
 /// What the configuration names and is not there, or cannot be had.
-pub fn open_ports(config: &LiveConfig) -> Result<Vec<Box<dyn Port>>, RunError> {
+pub fn open_ports(config: &LiveConfig) -> Result<Vec<Box<dyn Port>>, LiveRunError> {
     config.ports.iter().map(PortConfig::open).collect()
 }
 
@@ -92,7 +93,11 @@ pub fn open_ports(config: &LiveConfig) -> Result<Vec<Box<dyn Port>>, RunError> {
 ///
 /// # Errors
 /// What the configuration names and is not there, or cannot be had.
-pub fn assemble(config: &LiveConfig, mut ports: Vec<Box<dyn Port>>, stop: &AtomicBool) -> Result<Assembly, RunError> {
+pub fn assemble(
+    config: &LiveConfig,
+    mut ports: Vec<Box<dyn Port>>,
+    stop: &AtomicBool,
+) -> Result<Assembly, LiveRunError> {
     let config = &fit_buffers(config, &ports);
     let (map, responders) = addresses(config, &mut ports, stop)?;
     let blueprint = Blueprint { app: app_config(config, map)?, config: config.clone() };
@@ -107,15 +112,16 @@ pub fn put_together(
     blueprint: Blueprint,
     ports: Vec<Box<dyn Port>>,
     responders: Vec<Responder>,
-) -> Result<Assembly, RunError> {
+) -> Result<Assembly, LiveRunError> {
     let config = &blueprint.config;
-    let Layout { space, shape, pool, near, ledgers, mut nics, mut workers, mut fills, starts } = blueprint.lay_out()?;
+    let Layout { space, shape, pool, nicmem, ledgers, mut nics, mut workers, mut fills, starts } =
+        blueprint.lay_out()?;
     let mut control = Control::new(&space, &shape)?;
     let interrupted = if interrupts(config) { workers.len() } else { 0 };
     let events = (0..interrupted).map(|worker| control.wake_by_event(worker)).collect::<Result<Vec<_>, _>>()?;
     let bell = Bell::new()?;
     let cpu = |number| LiveCpu::new(control.clone(), bell.clone(), number);
-    for pool in std::iter::once(&pool).chain(&near) {
+    for pool in std::iter::once(&pool).chain(&nicmem) {
         pool.start(&mut cpu(0));
     }
     for (number, worker) in workers.iter_mut().enumerate() {
@@ -125,7 +131,7 @@ pub fn put_together(
         start(&mut cpu(0))?;
     }
     let mut dma = LiveDma::new(control.clone(), &space);
-    let books = ledgers.first().map(|of_pool| {
+    let ownership = ledgers.first().map(|of_pool| {
         // What lies on memory of a NIC comes into rings of those only who took it themselves.
         dma.keep_book(Stock {
             begin: pool.buffer(0),
@@ -134,13 +140,13 @@ pub fn put_together(
             ledger: of_pool.at,
         });
         const { assert!(LEDGER_ENTRY_BYTES == size_of::<u16>() as u64) };
-        Books {
+        Ownership {
             ledgers: ledgers.clone(),
             workers: config.settings.cores(),
             holders: config.settings.cores() + fills.len(),
         }
     });
-    let mut way = Way::new(DeviceCpu::new(cpu(config.settings.cores()), dma));
+    let mut way = CoreDma::new(DeviceCpu::new(cpu(config.settings.cores()), dma));
     for (nic, pool) in nics.iter_mut().zip(&mut fills) {
         fill(nic, &mut way, pool);
     }
@@ -153,7 +159,7 @@ pub fn put_together(
     for (nic, responder) in nics.iter_mut().zip(responders) {
         nic.stages.push_first(Box::new(responder));
     }
-    let shared = (control.clone(), bell.clone());
+    let region = Region { control: control.clone(), bell: bell.clone() };
     let policy = Policy {
         longest_segment: if whole { pool.room() as usize } else { 0 },
         idle: config.live.read::<IdleOptions>().idle,
@@ -162,11 +168,11 @@ pub fn put_together(
         heuristic: heuristic(&config.settings),
     };
     Ok(Assembly {
-        device: Device::new(nics, (ports, too_long), way, shared, policy, books),
+        device: Device::new(nics, ports, too_long, way, region, policy, ownership),
         workers,
         blueprint,
         pool,
-        near,
+        nicmem,
         control,
         bell,
         events,
@@ -214,7 +220,7 @@ fn addresses(
     config: &LiveConfig,
     ports: &mut [Box<dyn Port>],
     stop: &AtomicBool,
-) -> Result<(PortMap, Vec<Responder>), RunError> {
+) -> Result<(PortMap, Vec<Responder>), LiveRunError> {
     let mut map = PortMap::paired(config.ports.len() as u8);
     let mut responders = Vec::new();
     let each = config.ports.iter().zip(ports).zip(&mut map.0).enumerate();
@@ -230,12 +236,12 @@ fn addresses(
             seen.peer = PortId(peer as u8);
         }
         if let Some(next_hop) = set.next_hop {
-            let found = resolve(port_config, &mut **port, (seen.mac, next_hop), stop)?;
+            let found = resolve(port_config, &mut **port, seen.mac, next_hop, stop)?;
             seen.next_hop = found.unwrap_or(seen.next_hop);
             // Questions are no frames of the run.
             *port.counters_mut() = PortCounters::default();
         }
-        responders.push(responder(config, (number, &set), seen.mac, seen.next_hop));
+        responders.push(responder(config, number, &set, seen.mac, seen.next_hop));
     }
     Ok((map, responders))
 }
@@ -243,7 +249,8 @@ fn addresses(
 /// The responder of port `number`, where `set` stands in the file, whose next hop is known to be at `next_hop`.
 fn responder(
     config: &LiveConfig,
-    (number, set): (usize, &PortOptions),
+    number: usize,
+    set: &PortOptions,
     mac: MacAddress,
     next_hop: MacAddress,
 ) -> Responder {
@@ -269,9 +276,10 @@ fn responder(
 fn resolve(
     set: &PortConfig,
     port: &mut dyn Port,
-    (mac, next_hop): (MacAddress, Neighbour),
+    mac: MacAddress,
+    next_hop: Neighbour,
     stop: &AtomicBool,
-) -> Result<Option<MacAddress>, RunError> {
+) -> Result<Option<MacAddress>, LiveRunError> {
     let wanted = match next_hop {
         Neighbour::Mac(mac) => return Ok(Some(mac)),
         Neighbour::Ip(wanted) => wanted,
@@ -281,12 +289,12 @@ fn resolve(
     match neighbour::ask(port, &own, wanted, stop)? {
         Asked::Is(mac) => Ok(Some(mac)),
         Asked::Stopped => Ok(None),
-        Asked::Nobody => Err(RunError::NoNeighbour { place: set.section.place().to_string(), address: wanted }),
+        Asked::Nobody => Err(LiveRunError::NoNeighbour { place: set.section.place().to_string(), address: wanted }),
     }
 }
 
 /// The application that `config` wants, between the ports `map`.
-pub fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, RunError> {
+pub fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, LiveRunError> {
     let settings = &config.settings;
     let mut app = app_of_settings(settings, map);
     app.seed = unforeseen()?;

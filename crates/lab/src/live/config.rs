@@ -59,7 +59,7 @@ pub struct LiveConfig {
     pub assignments: Vec<Assignment>,
     /// `[app]`: addresses of the application.
     pub app: Section,
-    /// `[tcp]`: a TCP stack is the only worker, in place of an application.
+    /// `[tcp]`: a TCP stack in place of workers and their application.
     pub tcp: Option<Section>,
     /// Ports by number.
     pub ports: Vec<PortConfig>,

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use nicforge_interfaces::emulated::Way;
+use nicforge_interfaces::emulated::CoreDma;
 use nicforge_interfaces::sh_ring_dynamic::Heuristic;
 use nicforge_nic::Nic;
 use nicforge_nic::transmit::{Bridged, Internal};
@@ -18,6 +18,7 @@ use nicforge_units::Time;
 
 use nicforge_options::{choice, options};
 
+use super::Region;
 use super::idle::Idle;
 use super::{Shared, locked};
 
@@ -36,7 +37,7 @@ use registers::Watched;
 use room::Backlog;
 
 pub use counts::{DeviceCounts, NicCounts, StageCounts};
-pub use orders::{Books, Done, Order, Ordered, Served};
+pub use orders::{Done, Order, Ordered, Ownership, Served};
 pub use played::fill;
 use steering::Steering;
 pub use too_long::TooLong;
@@ -123,7 +124,7 @@ pub struct Device {
     /// Frames that stages send by other ports than their own.
     bridged: Vec<Bridged>,
     /// The way to memory; as software the thread takes buffers back, and plays NICs behind its own.
-    way: Way<DeviceCpu>,
+    way: CoreDma<DeviceCpu>,
     control: Control,
     bell: Bell,
     policy: Policy,
@@ -132,7 +133,7 @@ pub struct Device {
     lent: Vec<i64>,
     orders: Receiver<Ordered>,
     orderer: Sender<Ordered>,
-    books: Option<Books>,
+    ownership: Option<Ownership>,
     steering: Option<Steering>,
     /// Whether ports have to wait because too many frames wait for software.
     held: bool,
@@ -147,18 +148,19 @@ impl Device {
     /// NIC `i` has port `i`, about which `too_long[i]` tells senders.
     pub fn new(
         nics: Vec<Nic<LiveDma>>,
-        (ports, too_long): (Vec<Box<dyn Port>>, Vec<TooLong>),
-        mut way: Way<DeviceCpu>,
-        (control, bell): (Control, Bell),
+        ports: Vec<Box<dyn Port>>,
+        too_long: Vec<TooLong>,
+        mut way: CoreDma<DeviceCpu>,
+        region: Region,
         policy: Policy,
-        books: Option<Books>,
+        ownership: Option<Ownership>,
     ) -> Device {
         if policy.idle == Idle::Spin {
             way.cpu.dma.be_polled();
         }
         let (orderer, orders) = channel();
         let devices = 0..nics.len() as u8;
-        let registers = devices.flat_map(|device| control.registers(device).collect::<Vec<_>>());
+        let registers = devices.flat_map(|device| region.control.registers(device).collect::<Vec<_>>());
         Device {
             registers: registers.map(Watched::new).collect(),
             // Up to a minute, to three digits: both are allowed, so this cannot fail.
@@ -168,7 +170,7 @@ impl Device {
             receive: Vec::new(),
             orders,
             orderer,
-            books,
+            ownership,
             steering: policy.heuristic.map(|heuristic| Steering::new(heuristic, &mut way.cpu.dma)),
             held: false,
             nics,
@@ -176,8 +178,8 @@ impl Device {
             too_long,
             bridged: Vec::new(),
             way,
-            control,
-            bell,
+            control: region.control,
+            bell: region.bell,
             policy,
         }
     }

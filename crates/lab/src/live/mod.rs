@@ -13,7 +13,7 @@
 //! | attach/ | workers that are processes of their own |
 //! | device.rs, worker.rs | what their threads do |
 //! | scenario.rs | a point of a scenario, with its traffic over a cable in memory |
-//! | software.rs | software that is no application, such as a TCP stack, as the only worker |
+//! | software.rs | software that is no application, such as a TCP stack, in place of all workers |
 //! | timeline.rs | counts over time |
 //! | events.rs | what happened |
 //! | pin.rs | which core each thread stands on |
@@ -24,6 +24,7 @@ mod assemble;
 mod attach;
 mod config;
 mod device;
+mod error;
 mod events;
 mod idle;
 mod layout;
@@ -47,28 +48,28 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nicforge_nic::Pool;
-use nicforge_platform::live::{Bell, Clock, LiveCpu, WakeEvent};
+use nicforge_platform::live::{Bell, Clock, Control, WakeEvent};
 use nicforge_units::Time;
 
 pub use attach::{Attached, attach};
 pub use config::{Header, LiveConfig, SectionOwners, sections};
 pub use device::{DeviceCounts, NicCounts, StageCounts};
+pub use error::LiveRunError;
 pub use events::Events;
 pub use nicforge_platform::live::ports::Port;
 pub use outcome::{LiveRun, Snapshot};
 pub use parse::{load_live, parse_live};
+pub use pin::go_to;
 pub use ports::{PortConfig, PortKind, PortOptions};
 pub use scenario::{check_live, run_point_live};
-pub use software::Software;
+pub use software::{Software, WorkerEnd};
 pub use stack::{Prefixed, TcpOptions};
 pub use worker::WorkerCounts;
 
-use crate::run::RunError;
 use assemble::{Assembly, assemble, open_ports};
 use device::{Device, Phase};
-use idle::{Idle, IdleOptions};
-use pin::{Places, go_to};
-use software::WorkerPort;
+use pin::Places;
+use software::{WorkerPort, worker_ports};
 use timeline::Timeline;
 
 /// How often a run looks whether it shall end, and tells what was counted.
@@ -78,6 +79,12 @@ const DRAIN: Time = Time::from_ms(5_000);
 
 /// Receives the counts so far some fifty times a second.
 pub type Watch<'a> = &'a mut dyn FnMut(&Snapshot);
+
+/// The memory of a run, and what wakes its device.
+struct Region {
+    control: Control,
+    bell: Bell,
+}
 
 /// What all threads of a run see.
 struct Shared {
@@ -171,7 +178,7 @@ fn locked<T>(board: &Mutex<T>) -> MutexGuard<'_, T> {
 ///
 /// # Errors
 /// What cannot be assembled, a port that fails, and counts that do not add up.
-pub fn run_live(config: &LiveConfig, stop: &AtomicBool, watch: Watch<'_>) -> Result<LiveRun, RunError> {
+pub fn run_live(config: &LiveConfig, stop: &AtomicBool, watch: Watch<'_>) -> Result<LiveRun, LiveRunError> {
     run_live_over(config, open_ports(config)?, stop, watch)
 }
 
@@ -185,12 +192,12 @@ pub fn run_live_over(
     ports: Vec<Box<dyn Port>>,
     stop: &AtomicBool,
     watch: Watch<'_>,
-) -> Result<LiveRun, RunError> {
+) -> Result<LiveRun, LiveRunError> {
     let places = Places::new(&config.live, config.settings.cores())?;
     let assembly = assemble(config, ports, stop)?;
     match config.attach() {
         None => run_threads(config, assembly, &places, stop, watch),
-        Some(path) => run_processes(config, (&path, places), assembly, stop, watch),
+        Some(path) => run_processes(config, &path, places, assembly, stop, watch),
     }
 }
 
@@ -203,7 +210,7 @@ pub fn run_live_with(
     software: Software<'_>,
     stop: &AtomicBool,
     watch: Watch<'_>,
-) -> Result<LiveRun, RunError> {
+) -> Result<LiveRun, LiveRunError> {
     run_software(config, open_ports(config)?, software, stop, watch)
 }
 
@@ -217,36 +224,35 @@ pub fn run_software(
     software: Software<'_>,
     stop: &AtomicBool,
     watch: Watch<'_>,
-) -> Result<LiveRun, RunError> {
+) -> Result<LiveRun, LiveRunError> {
     let places = Places::new(&config.live, config.settings.cores())?;
     let own = config.ports.first().and_then(|set| set.options().mac.map(|mac| mac.0));
     let behind = ports.first().map_or((own, None), |port| (own.or(port.hardware_address()), port.link().cloned()));
     let mut assembly = assemble(config, ports, stop)?;
-    let cpu = LiveCpu::new(assembly.control.clone(), assembly.bell.clone(), 0);
-    let cpu = if config.live.read::<IdleOptions>().idle == Idle::Spin { cpu.device_polls() } else { cpu };
-    let parts = assembly.workers.pop().filter(|_| assembly.workers.is_empty());
-    let (Some(parts), Some(event)) = (parts, assembly.events.pop()) else {
-        return Err(RunError::Software("takes one worker, and a `[tcp]` in the file".into()));
-    };
-    let port = WorkerPort::new(cpu, parts, event, behind);
-    let Assembly { mut device, pool, near, control, bell, .. } = assembly;
-    let shared = Shared::new(1);
+    let workers = worker_ports(config, &mut assembly, &behind)?;
+    let Assembly { mut device, pool, nicmem, control, bell, .. } = assembly;
+    let shared = Shared::new(workers.len());
     let mut watched = None;
-    port.start();
+    workers.iter().for_each(WorkerPort::start);
     std::thread::scope(|scope| {
-        let theirs = port.clone();
+        let ends = workers
+            .iter()
+            .cloned()
+            .enumerate()
+            .map(|(number, port)| WorkerEnd { port: Box::new(port), core: places.worker(number) });
+        let ends: Vec<WorkerEnd> = ends.collect();
         let stop_software = &shared.workers_stop;
-        let place = places.worker(0);
-        let worker = scope.spawn(move || {
-            go_to(place);
-            software(Box::new(theirs), stop_software)
-        });
+        let worker = scope.spawn(move || software(ends, stop_software));
         let device_thread = scope.spawn(|| {
             go_to(places.device());
             device.run(&shared)
         });
+        let tell = || {
+            let boards = shared.workers.iter().zip(&workers);
+            boards.for_each(|(board, port)| *locked(board) = port.counts());
+        };
         let works = || {
-            *locked(&shared.workers[0]) = port.counts();
+            tell();
             !device_thread.is_finished() && !worker.is_finished()
         };
         let clock = control.clock();
@@ -254,14 +260,20 @@ pub fn run_software(
         shared.drain(clock, &bell, works);
         shared.workers_stop.store(true, Ordering::Release);
         let ended = worker.join().unwrap_or_else(|panic| resume_unwind(panic));
-        *locked(&shared.workers[0]) = port.counts();
+        tell();
         shared.end(&bell);
         device_thread.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-        ended.map_err(RunError::Software)
+        ended.map_err(LiveRunError::Software)
     })?;
-    let (held, available) = port.buffers();
-    let pools: Vec<Pool> = std::iter::once(pool).chain(near).collect();
-    finish(&shared, &device, &pools, held.wrapping_add_unsigned(available), watched)
+    let buffers: Vec<(i64, u64)> = workers.iter().map(WorkerPort::buffers).collect();
+    let pools: Vec<Pool> = std::iter::once(pool).chain(nicmem).collect();
+    finish(&shared, &device, &pools, held_by(&buffers), watched)
+}
+
+/// Buffers at all workers, with those that the shared level of their pool has.
+fn held_by(workers: &[(i64, u64)]) -> i64 {
+    let held: i64 = workers.iter().map(|(held, _)| held).sum();
+    held.wrapping_add_unsigned(workers.first().map_or(0, |(_, available)| *available))
 }
 
 /// All workers are threads of this process.
@@ -271,9 +283,9 @@ fn run_threads(
     places: &Places,
     stop: &AtomicBool,
     watch: Watch<'_>,
-) -> Result<LiveRun, RunError> {
+) -> Result<LiveRun, LiveRunError> {
     let mut workers = assembly.take_workers();
-    let Assembly { mut device, pool, near, control, bell, events, .. } = assembly;
+    let Assembly { mut device, pool, nicmem, control, bell, events, .. } = assembly;
     let shared = Shared::new(workers.len());
     let mut watched = None;
     // Before the first frame comes in.
@@ -310,40 +322,40 @@ fn run_threads(
         device_ended
     })?;
     let buffers: Vec<(i64, u64)> = workers.iter_mut().map(worker::Worker::buffers).collect();
-    let held: i64 = buffers.iter().map(|(held, _)| held).sum();
-    let available = buffers.first().map_or(0, |(_, available)| *available);
-    let found = held.wrapping_add_unsigned(available);
-    let pools: Vec<Pool> = std::iter::once(pool).chain(near).collect();
-    finish(&shared, &device, &pools, found, watched)
+    let pools: Vec<Pool> = std::iter::once(pool).chain(nicmem).collect();
+    finish(&shared, &device, &pools, held_by(&buffers), watched)
 }
 
 /// All workers are processes that attach at `path`.
 fn run_processes(
     config: &LiveConfig,
-    (path, places): (&Path, Places),
+    path: &Path,
+    places: Places,
     assembly: Assembly,
     stop: &AtomicBool,
     watch: Watch<'_>,
-) -> Result<LiveRun, RunError> {
-    let Assembly { mut device, pool, control, bell, workers, blueprint, near, .. } = assembly;
+) -> Result<LiveRun, LiveRunError> {
+    let Assembly { mut device, pool, control, bell, workers, blueprint, nicmem, .. } = assembly;
     let shared = Shared::new(workers.len());
     let groups = (0..workers.len()).map(|worker| device.together(worker));
     let groups = groups.collect();
     if !device.close_all(workers.len()) {
-        return Err(RunError::Attach(format!(
+        return Err(LiveRunError::Attach(format!(
             "queues of {} cannot restart when one dies: leave `attach` out",
             config.settings.interface()
         )));
     }
-    let memory = (control.clone(), bell.clone());
+    let region = Region { control: control.clone(), bell: bell.clone() };
     let mut keeper = attach::Keeper::new(
-        (path, config.live.place_of("attach")),
+        path,
+        config.live.place_of("attach"),
         groups,
-        (blueprint, places.clone()),
-        memory,
+        blueprint,
+        places.clone(),
+        region,
         device.orderer(),
     )?;
-    let pools: Vec<Pool> = std::iter::once(pool).chain(near).collect();
+    let pools: Vec<Pool> = std::iter::once(pool).chain(nicmem).collect();
     let mut watched = None;
     let held = std::thread::scope(|scope| {
         let device_thread = scope.spawn(|| {
@@ -372,7 +384,7 @@ fn finish(
     pools: &[Pool],
     held: i64,
     watched: Option<(f64, Timeline)>,
-) -> Result<LiveRun, RunError> {
+) -> Result<LiveRun, LiveRunError> {
     let (seconds, switches, timeline) = watched.map_or_else(Default::default, |watched| {
         let (seconds, timeline) = watched;
         let switches = timeline.switches(device.switches());

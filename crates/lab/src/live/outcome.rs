@@ -12,8 +12,7 @@ use nicforge_record::{Switch, TimelineEntry};
 use super::device::{DeviceCounts, NicCounts};
 use super::events::Events;
 use super::worker::WorkerCounts;
-use crate::counts::{by_cause, highest_by_name, share, sum_by_name};
-use crate::run::RunError;
+use crate::counts::{LostError, by_cause, highest_by_name, share, sum_by_name};
 
 /// All counts at one time.
 #[derive(Clone, Debug, Default)]
@@ -110,17 +109,17 @@ impl Snapshot {
 
     /// At the end: arrivals = departures + drops + inside, and every buffer is in one place: `held` of
     /// the pool's `of_pool` were found.
-    pub(super) fn check(&self, of_pool: u64, held: u64) -> Result<(), RunError> {
+    pub(super) fn check(&self, of_pool: u64, held: u64) -> Result<(), LostError> {
         let (arrived, left) = (self.arrived(), self.left());
         let (dropped, inside) = (self.drops().total(), self.inside());
         let made: u64 = self.workers.iter().map(|worker| worker.made).sum();
         let made = made + self.sum(|nic| nic.port.cut + nic.stages.sent);
         let kept = self.sum(|nic| nic.stages.kept);
         if arrived + made != left + dropped + inside + kept {
-            return Err(RunError::FramesLost { arrived, left, dropped, inside });
+            return Err(LostError::Frames { arrived, left, dropped, inside });
         }
         if held != of_pool {
-            return Err(RunError::BuffersLost { buffers: of_pool, held });
+            return Err(LostError::Buffers { buffers: of_pool, held });
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use nicforge_platform::live::{allowed_cores, stand_on};
 
 use nicforge_options::{ConfigError, Place, Section, choice, options};
 
-use crate::run::RunError;
+use crate::live::LiveRunError;
 
 choice! {
     /// Whether each thread of a run, the device's and every worker's, gets a core of its own.
@@ -35,7 +35,7 @@ impl Places {
     ///
     /// # Errors
     /// Pinning is wanted, and there are fewer cores than threads.
-    pub fn new(live: &Section, workers: usize) -> Result<Places, RunError> {
+    pub fn new(live: &Section, workers: usize) -> Result<Places, LiveRunError> {
         let PinOptions { pin } = live.read();
         Ok(Places::among(&allowed_cores()?, pin, live.place_of("pin"), workers)?)
     }

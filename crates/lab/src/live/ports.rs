@@ -14,7 +14,7 @@ use nicforge_wire::headers::{MAC, MacAddress};
 
 use super::config::PORTS_MAX;
 use super::neighbour::{NEIGHBOUR, Neighbour};
-use crate::run::RunError;
+use crate::live::LiveRunError;
 
 /// The MTU of Ethernet.
 const MTU: u32 = 1500;
@@ -277,11 +277,11 @@ impl PortConfig {
     ///
     /// # Errors
     /// It is not there, or cannot be had; with what helps.
-    pub(super) fn open(&self) -> Result<Box<dyn Port>, RunError> {
+    pub(super) fn open(&self) -> Result<Box<dyn Port>, LiveRunError> {
         self.kind.open().map_err(|error| self.cannot_open(error))
     }
 
-    fn cannot_open(&self, error: LiveError) -> RunError {
+    fn cannot_open(&self, error: LiveError) -> LiveRunError {
         let (wrong, right) = match error {
             LiveError::Interface { name, problem, remedy } => (format!("interface {name}: {problem}"), remedy),
             LiveError::System { what, cause } => {

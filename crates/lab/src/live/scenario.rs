@@ -23,10 +23,11 @@ use super::outcome::LiveRun;
 use super::pin::Places;
 use super::ports::PortConfig;
 use super::run_threads;
+use crate::live::LiveRunError;
 use crate::machine::Machine;
 use crate::run::options::Arrival;
 use crate::run::options::Arrivals;
-use crate::run::{RunError, app_config, line_of, traffic_source};
+use crate::run::{app_config, line_of, traffic_source};
 use crate::settings::Settings;
 use nicforge_stages::responder::Responder;
 
@@ -42,7 +43,12 @@ const NAP: Duration = Duration::from_micros(100);
 ///
 /// # Errors
 /// What cannot be on this ground, see [`check_live`]; and as [`run_live`](super::run_live).
-pub fn run_point_live(machine: &Machine, settings: &Settings, seed: u64, duration: Time) -> Result<LiveRun, RunError> {
+pub fn run_point_live(
+    machine: &Machine,
+    settings: &Settings,
+    seed: u64,
+    duration: Time,
+) -> Result<LiveRun, LiveRunError> {
     check_live(settings)?;
     let place = Place::argument("the cable in memory");
     let mut config = LiveConfig::blank(settings.clone());
@@ -72,10 +78,10 @@ pub fn run_point_live(machine: &Machine, settings: &Settings, seed: u64, duratio
 /// Whether a point can run on the live ground.
 ///
 /// # Errors
-/// [`RunError::OnlySimulated`] with what is in the way, and what to set.
-pub fn check_live(settings: &Settings) -> Result<(), RunError> {
+/// [`LiveRunError::OnlySimulated`] with what is in the way, and what to set.
+pub fn check_live(settings: &Settings) -> Result<(), LiveRunError> {
     let only =
-        |what: &str, right: &str| Err(RunError::OnlySimulated { what: what.to_string(), right: right.to_string() });
+        |what: &str, right: &str| Err(LiveRunError::OnlySimulated { what: what.to_string(), right: right.to_string() });
     if settings.is_of_whole_systems() {
         return only("whole systems", "use a scenario of frames");
     }

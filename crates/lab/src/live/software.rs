@@ -1,5 +1,5 @@
-//! Software in place of an application: a TCP stack, say. It sees the run's only worker as a port of its own, whose
-//! frames come through the NIC's receive ring and leave by its transmit ring.
+//! Software in place of an application: a TCP stack, say. It sees each worker as a port of its own, whose frames come
+//! through the NIC's receive ring and leave by its transmit ring. RSS splits flows among workers.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicBool;
@@ -11,14 +11,26 @@ use nicforge_platform::live::ports::{Link, Port, PortCounters};
 use nicforge_platform::live::{LiveCpu, LiveError, WakeEvent};
 use nicforge_units::Time;
 
+use super::assemble::Assembly;
+use super::config::LiveConfig;
+use super::idle::{Idle, IdleOptions};
 use super::locked;
 use super::worker::{WorkerCounts, WorkerParts};
+use crate::live::LiveRunError;
 use crate::packet_loop::PacketLoop;
 
-/// Runs with a port until it is told to stop. An error ends the run.
-pub type Software<'a> = Box<dyn FnOnce(Box<dyn Port>, &AtomicBool) -> Result<(), String> + Send + 'a>;
+/// Runs with a port for each worker until it is told to stop. An error ends the run.
+pub type Software<'a> = Box<dyn FnOnce(Vec<WorkerEnd>, &AtomicBool) -> Result<(), String> + Send + 'a>;
 
-/// The queue and the port that this worker has.
+/// A worker's place, for whoever works there.
+pub struct WorkerEnd {
+    /// Its frames.
+    pub port: Box<dyn Port>,
+    /// The core for its thread, if the run gives out cores.
+    pub core: Option<usize>,
+}
+
+/// The queue and the port that a worker has.
 const QUEUE: usize = 0;
 const PORT: PortId = PortId(0);
 
@@ -96,6 +108,26 @@ impl WorkerPort {
         let shared = software.pool().shared(cpu);
         (software.buffers(*polled - *handed), shared)
     }
+}
+
+/// All workers as ports, whose own side has this address and link.
+pub(super) fn worker_ports(
+    config: &LiveConfig,
+    assembly: &mut Assembly,
+    behind: &(Option<[u8; 6]>, Option<Link>),
+) -> Result<Vec<WorkerPort>, LiveRunError> {
+    let (parts, events) = (std::mem::take(&mut assembly.workers), std::mem::take(&mut assembly.events));
+    if config.tcp.is_none() || parts.len() != events.len() {
+        return Err(LiveRunError::Software("takes the place of workers where the file has a `[tcp]`".into()));
+    }
+    let spins = config.live.read::<IdleOptions>().idle == Idle::Spin;
+    let each = parts.into_iter().zip(events).enumerate();
+    let ports = each.map(|(number, (parts, event))| {
+        let cpu = LiveCpu::new(assembly.control.clone(), assembly.bell.clone(), number);
+        let cpu = if spins { cpu.device_polls() } else { cpu };
+        WorkerPort::new(cpu, parts, event, behind.clone())
+    });
+    Ok(ports.collect())
 }
 
 impl Rings {

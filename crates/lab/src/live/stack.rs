@@ -1,4 +1,4 @@
-//! `[tcp]`: a TCP stack as the only worker.
+//! `[tcp]`: a TCP stack in place of all workers.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -43,6 +43,9 @@ static PREFIXED: Form = Form {
     parse: |text| Some(text.parse::<Prefixed>().ok()?.to_string()),
 };
 
+/// Fast-path threads at most: each has a bit of connections' names.
+const CORES_MOST: usize = 64;
+
 options! {
     /// The host whose TCP stack is behind the NIC.
     pub struct TcpOptions {
@@ -57,17 +60,20 @@ options! {
     }
 }
 
-/// A TCP stack is one thread behind one port, which takes frames as on a wire.
+/// A TCP stack is behind one port, and takes frames as on a wire.
 pub(super) fn check(config: &LiveConfig) -> Result<(), ConfigError> {
     let Some(tcp) = &config.tcp else { return Ok(()) };
     let wrong = |wrong: &str, right: &str| Err(ConfigError::new(tcp.place(), wrong, right));
     if tcp.read::<TcpOptions>().address.is_empty() {
         return wrong("[tcp] has no address", "add address = [\"10.0.0.2/24\"] under [tcp]");
     }
-    if config.ports.len() != 1 || config.settings.cores() != 1 {
+    if config.ports.len() != 1 {
+        return wrong("[tcp] with several ports", "write one [[port]]");
+    }
+    if config.settings.cores() > CORES_MOST {
         let place = place_of(config, "cores", tcp.place());
-        let right = "write one [[port]] and leave `cores` out";
-        return Err(ConfigError::new(place, "[tcp] with several ports or cores", right));
+        let right = format!("set cores to {CORES_MOST} or less");
+        return Err(ConfigError::new(place, "[tcp] with too many cores", right));
     }
     if config.attach().is_some() {
         return wrong("[tcp] with `attach`", "leave `attach` out: programs find the stack at its service");

@@ -152,7 +152,7 @@ impl Worker {
 
     /// Goes on with other queues and another pool, and the same application; what was counted
     /// begins at zero.
-    pub fn begin_anew(&mut self, parts: WorkerParts) {
+    pub fn restart(&mut self, parts: WorkerParts) {
         let before = std::mem::replace(&mut self.parts, parts);
         self.parts.software.app = before.software.app;
         (self.counts, self.idle) = (WorkerCounts::default(), Time::ZERO);

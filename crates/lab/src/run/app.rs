@@ -4,7 +4,7 @@ use nicforge_apps::options::RouteOptions;
 use nicforge_apps::{AppConfig, Egress, PortMap, generate_routes, read_routes};
 use nicforge_options::Values;
 
-use super::RunError;
+use crate::assembly::BuildError;
 use crate::machine::Machine;
 use crate::settings::Settings;
 
@@ -17,11 +17,12 @@ pub(crate) fn app_of_settings(settings: &Settings, ports: PortMap) -> AppConfig 
 
 /// The application of a point: one port for each NIC, which sends back what it gets, unless a file of
 /// routes says otherwise.
-pub(crate) fn app_config(machine: &Machine, settings: &Settings, seed: u64) -> Result<AppConfig, RunError> {
+pub(crate) fn app_config(machine: &Machine, settings: &Settings, seed: u64) -> Result<AppConfig, BuildError> {
     let work = settings.work(machine);
     let ports = settings.nics() as u8;
     let mut config = app_of_settings(settings, PortMap::one_armed(ports));
-    config.work = work.ok_or_else(|| RunError::NoWorkCycles { machine: machine.name.clone(), app: settings.app() })?;
+    config.work =
+        work.ok_or_else(|| BuildError::NoWorkCycles { machine: machine.name.clone(), app: settings.app() })?;
     config.seed = seed;
     if settings.app_shape().routes {
         let RouteOptions { routes_file, routes } = settings.read();

@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
 use nicforge_apps::options::{FlowTableOptions, HotOptions};
-use nicforge_apps::{AppConfig, Flow, Place as AppPlace};
+use nicforge_apps::{AppConfig, Flow};
 use nicforge_interfaces::sh_ring_dynamic::Control;
-use nicforge_nic::transmit::{TransmitDriver, TxRing};
-use nicforge_nic::{
-    Allocation, DriverCosts, Nic, NicSpec, Pool, PoolCache, PoolOptions, PortId, TransmitOptions, registers,
-};
+use nicforge_nic::stage::Chain;
+use nicforge_nic::{DriverCosts, Nic, NicSpec, Pool, PortId};
 use nicforge_platform::sim::{DmaPort, Hardware, Host as SimHost, Lent, SimCore, SimCpu, SimDma, SimMemory};
-use nicforge_platform::{Addr, AddressSpace, HostBytes, Register, Sim};
-use nicforge_stages::{BuiltStage, Start};
+use nicforge_platform::{AddressSpace, HostBytes, Sim};
+use nicforge_stages::Start;
 use nicforge_units::{Frequency, Time};
 use nicforge_wire::headers::ip_protocol;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
@@ -20,14 +18,14 @@ use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 use super::app::app_config;
 use super::co_runner::co_runners;
 use super::hot_area::preload_hot;
-use super::interface::{Given, heuristic, interface, receive_buffers};
+use super::interface::heuristic;
 use super::plan::plan;
 use super::requests::preload_pairs;
-use super::stages::{processor_of, stages_of};
+use super::stages::{add_stages, processor_of};
 use super::traffic::{flows_of, line_of, queue_of, traffic_source};
 use super::{RunError, RunIo};
+use crate::assembly::{Adapters, HostPlan, Software};
 use crate::machine::Machine;
-use crate::nicmem::NearMemory;
 use crate::packet_loop::{Burst, PacketLoop};
 use crate::run::options::{Arrival, Arrivals, Clock, Llc, Measurement, TargetTime, TimelineOptions};
 use crate::settings::Settings;
@@ -249,125 +247,57 @@ fn fill(
     Ok(writes.map(|write| ((write.register.device, write.register.index), write.value)).collect())
 }
 
-/// Buffers for all rings and cores.
-fn packet_pool(settings: &Settings, space: &mut AddressSpace) -> Pool {
-    let PoolOptions { pool_cache, pool_order, buffer_bytes } = settings.read();
-    let in_rings = receive_buffers(settings) + settings.read::<TransmitOptions>().tx_entries;
-    let per_core = in_rings + 2 * pool_cache + 2 * settings.read::<Burst>().burst;
-    Pool::with_room(space, settings.cores() * per_core, buffer_bytes).in_order(pool_order)
+/// A NIC on each adapter, with cores of its own.
+fn host_plan<'a>(settings: &'a Settings, hardware: &Hardware, seed: u64) -> HostPlan<'a> {
+    HostPlan {
+        settings,
+        adapters: Adapters { count: settings.nics(), ports: 1, cores: settings.queues() },
+        spare_buffers: 2 * settings.read::<Burst>().burst,
+        costs: driver_costs(hardware),
+        pool_work: hardware.core.pool,
+        descriptor_read: hardware.nic.descriptor_read,
+        emulator_fills: false,
+        ledgers: false,
+        seed,
+    }
+}
+
+/// What drivers' instructions cost.
+pub(crate) fn driver_costs(hardware: &Hardware) -> DriverCosts {
+    let core = &hardware.core;
+    DriverCosts { rx_packet: core.rx_packet, tx_packet: core.tx_packet, burst: core.burst }
 }
 
 /// Hands out the address space, and makes everything that lies in it.
 pub(super) fn parts(machine: &Machine, settings: &Settings, hardware: &Hardware, seed: u64) -> Result<Parts, RunError> {
-    let registry = settings.catalogue().registry();
-    let mut space = AddressSpace::default();
     let queues = settings.queues();
-    let mut near = NearMemory::reserve_all(&mut space, settings);
     let mut config = app_config(machine, settings, seed)?;
-    let copied = near_areas(&mut near, settings, &mut config)?;
-    let pool = packet_pool(settings, &mut space);
-    config.buffer_room = pool.room();
-    for near in &mut near {
-        near.make_pool(&mut space, settings, queues)?;
-    }
-    let costs = DriverCosts {
-        rx_packet: hardware.core.rx_packet,
-        tx_packet: hardware.core.tx_packet,
-        burst: hardware.core.burst,
-    };
-    let tx_rings = tx_rings(&mut space, settings)?;
-    let given = Given { interfaces: &registry.interfaces, hardware, pool, near: &near, costs };
-    let halves = interface(settings, &given, seed, &mut space)?;
-    let shared = registry.apps.share(&config, &mut space)?;
+    let mut laid = host_plan(settings, hardware, seed).lay_out::<Sim>()?;
+    laid.tell(&mut config);
     let of_target = AppConfig { target_begins: Some(settings.target_begins()), ..config.clone() };
-    let mut cores = Vec::new();
-    for (number, driver) in halves.drivers.into_iter().enumerate() {
-        let rings = tx_rings.iter().map(|rings| rings[number]);
-        let transmit = transmit_drivers(&mut space, rings, number, costs, &near);
-        let work = hardware.core.pool;
-        let cache = PoolCache::new(&mut space, pool, settings.read::<PoolOptions>().pool_cache, work);
-        let its_near = &near[number / queues];
-        let cache = its_near.cache(&mut space, cache, (settings, queues), work);
-        let config = match number % queues {
-            0 => &of_target,
-            _ => &config,
-        };
-        let place = AppPlace { core: number, cores: settings.cores() };
-        let app = registry.apps.build::<Sim>(config, place, &mut space, &shared)?;
-        let software = PacketLoop::new(vec![driver], transmit, cache, app, settings.read::<Burst>().burst);
-        cores.push(PacketCore { core: core_of(hardware, number), software });
+    let app = |core: usize| if core.is_multiple_of(queues) { &of_target } else { &config };
+    let software = laid.software(&config, app)?.into_iter().enumerate();
+    let cores = software
+        .map(|(number, Software { packets: software, .. })| PacketCore { core: core_of(hardware, number), software });
+    let cores = cores.collect();
+    let co_runners = co_runners(settings, hardware, &mut laid.space, seed, laid.copied);
+    let (mut chains, mut starts) = (Vec::new(), Vec::new());
+    for device in 0..settings.nics() {
+        let mut chain = Chain::new(PortId(device as u8));
+        chain.set_processor(processor_of(settings));
+        starts.extend(add_stages::<Sim>(&mut chain, settings, seed, device, &mut laid.space)?);
+        chains.push(chain);
     }
-    let co_runners = co_runners(settings, hardware, &mut space, seed, copied);
-    let of_nic = |device| stages_of::<Sim>(&registry.stages, settings, seed, device, &mut space);
-    let stages = (0..settings.nics()).map(of_nic).collect::<Result<Vec<_>, _>>()?;
-    let mut starts = Vec::new();
-    let memory_end = Addr(space.end());
-    let nics = halves.nics.into_iter().zip(stages).enumerate().map(|(device, (half, stages))| {
-        let spec = nic_spec(hardware, device);
-        let nic = Nic::new(&spec, half, &tx_rings[device], memory_end);
-        let mut nic = nic.with_nicmem(near[device].keys());
-        nic.stages.set_processor(processor_of(settings));
-        for BuiltStage { stage, start } in stages {
-            nic.stages.push(stage);
-            starts.extend(start);
-        }
-        registry.apps.steer(&config, &mut nic.steering, device * queues, settings.cores())?;
-        Ok((nic, Lent::new(DmaPort::new(&hardware.pcie, device))))
-    });
-    let pools = near.iter().filter_map(NearMemory::pool);
-    let pools = std::iter::once(pool).chain(pools).collect();
-    let nics = nics.collect::<Result<_, RunError>>()?;
-    Ok(Parts { nics, cores, co_runners, pools, starts, space })
-}
-
-/// Takes what is used of the NICs' memory beside packet buffers: hot areas of a store, and what is
-/// copied to or from, which it returns.
-fn near_areas(
-    near: &mut [NearMemory],
-    settings: &Settings,
-    config: &mut AppConfig,
-) -> Result<Option<Allocation>, RunError> {
-    for near in near.iter_mut() {
-        let bytes = settings.hot_area_bytes(settings.nics());
-        config.hot.extend(near.make_area(bytes)?);
-    }
-    match near.first_mut() {
-        Some(first) => Ok(first.make_area(settings.copied_bytes())?),
-        None => Ok(None),
-    }
+    let mut nics = laid.take_nics(chains, |device| nic_spec(hardware, device));
+    laid.steer(&config, &mut nics)?;
+    let with_port = |(device, nic)| (nic, Lent::new(DmaPort::new(&hardware.pcie, device)));
+    let nics = nics.into_iter().enumerate().map(with_port).collect();
+    Ok(Parts { nics, cores, co_runners, pools: laid.pools().collect(), starts, space: laid.space })
 }
 
 pub(crate) fn core_of(hardware: &Hardware, number: usize) -> Lent<SimCore> {
     let pcie = &hardware.pcie;
     Lent::new(SimCore::new(number, &hardware.core, pcie.mmio_write, pcie.mmio_read))
-}
-
-/// Core `number`'s transmit driver on every NIC.
-fn transmit_drivers(
-    space: &mut AddressSpace,
-    rings: impl Iterator<Item = TxRing>,
-    number: usize,
-    costs: DriverCosts,
-    near: &[NearMemory],
-) -> Vec<TransmitDriver> {
-    let driver = |(device, (ring, near)): (usize, (TxRing, &NearMemory))| {
-        let doorbell = Register { device: device as u8, index: registers::TRANSMIT + number as u32 };
-        let mut transmit = TransmitDriver::new(space, ring, doorbell, costs);
-        near.register(&mut transmit);
-        transmit
-    };
-    rings.zip(near).enumerate().map(driver).collect()
-}
-
-/// A transmit ring for every core on every NIC.
-fn tx_rings(space: &mut AddressSpace, settings: &Settings) -> Result<Vec<Vec<TxRing>>, RunError> {
-    let mut of_nic = || {
-        let (entries, inlines) = (settings.read::<TransmitOptions>().tx_entries, settings.inlines_on_transmit());
-        let rings = (0..settings.cores()).map(|_| TxRing::with(space, entries, inlines));
-        rings.collect::<Result<Vec<_>, _>>()
-    };
-    let rings = (0..settings.nics()).map(|_| of_nic());
-    Ok(rings.collect::<Result<Vec<_>, _>>()?)
 }
 
 /// Puts all flows into the tables of the cores that they are steered to, as after a long run.

@@ -10,12 +10,12 @@ use crate::run::options::{CoRunners, Copies, Copying};
 use crate::settings::Settings;
 use crate::world::Core;
 
-/// What copies memory as the settings have it, to or from `near`, memory of a NIC.
-fn copier(settings: &Settings, hardware: &Hardware, space: &mut AddressSpace, near: Option<Allocation>) -> Copier {
-    let near = near.map(|memory| memory.at);
+/// What copies memory as the settings have it, to or from `nicmem`, memory of a NIC.
+fn copier(settings: &Settings, hardware: &Hardware, space: &mut AddressSpace, nicmem: Option<Allocation>) -> Copier {
+    let nicmem = nicmem.map(|memory| memory.at);
     let ends = match settings.read::<CoRunners>().copy {
-        Copying::HostToNicmem => [None, near],
-        Copying::NicmemToHost => [near, None],
+        Copying::HostToNicmem => [None, nicmem],
+        Copying::NicmemToHost => [nicmem, None],
         Copying::None | Copying::HostToHost => [None, None],
     };
     let len = settings.read::<Copies>().copy_kib * 1024;
@@ -23,13 +23,13 @@ fn copier(settings: &Settings, hardware: &Hardware, space: &mut AddressSpace, ne
 }
 
 /// The co-runners that the settings ask for, on cores after all others or on the other socket;
-/// what copies memory uses `near` of a NIC, and runs on this socket.
+/// what copies memory uses `nicmem` of a NIC, and runs on this socket.
 pub fn co_runners(
     settings: &Settings,
     hardware: &Hardware,
     space: &mut AddressSpace,
     seed: u64,
-    near: Option<Allocation>,
+    nicmem: Option<Allocation>,
 ) -> Vec<Core> {
     let CoRunners { stream_cores, graph_cores, copy } = settings.read();
     let elsewhere = settings.co_runners_elsewhere();
@@ -57,7 +57,7 @@ pub fn co_runners(
     if copy != Copying::None {
         // The last of this socket.
         let core = core_of(hardware, settings.all_cores() - 1);
-        let program = CoRunner::Copy(copier(settings, hardware, space, near));
+        let program = CoRunner::Copy(copier(settings, hardware, space, nicmem));
         actors.push(Core::new(core, Box::new(program)));
     }
     actors

@@ -4,9 +4,9 @@ use nicforge_apps::kvs::{Kvs, hot_place_bytes};
 use nicforge_apps::options::{HotAreaOptions, ValueOptions};
 use nicforge_platform::sim::SimCpu;
 
-use super::RunError;
 use super::build::PacketCore;
 use super::requests::pairs_of;
+use super::traffic::SourceError;
 use crate::settings::Settings;
 
 /// Keys in the hot area behind one port.
@@ -16,7 +16,12 @@ pub fn hot_keys(settings: &Settings) -> u64 {
 }
 
 /// Makes the keys of the hot area hot, as after a long run.
-pub fn preload_hot(settings: &Settings, seed: u64, cores: &mut [PacketCore], cpu: &mut SimCpu) -> Result<(), RunError> {
+pub fn preload_hot(
+    settings: &Settings,
+    seed: u64,
+    cores: &mut [PacketCore],
+    cpu: &mut SimCpu,
+) -> Result<(), SourceError> {
     let queues = settings.queues();
     let mut key = Vec::new();
     for port in 0..settings.nics() {

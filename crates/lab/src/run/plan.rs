@@ -13,7 +13,8 @@ use nicforge_units::CACHE_LINE_BYTES;
 
 use super::RunError;
 use super::build::{Parts, hardware_of, parts};
-use super::traffic::check_shares;
+use super::traffic::{SourceError, check_shares};
+use crate::assembly::BuildError;
 use crate::machine::Machine;
 use crate::run::options::{Copies, Flows};
 use crate::settings::Settings;
@@ -28,7 +29,7 @@ pub fn check_point(machine: &Machine, settings: &Settings, seed: u64) -> Result<
         return Ok(());
     }
     plan(machine, settings, &hardware_of(machine, settings), seed)?;
-    check_shares(settings, seed)
+    Ok(check_shares(settings, seed)?)
 }
 
 /// All parts, with room in the address space.
@@ -44,25 +45,38 @@ pub(super) fn plan(machine: &Machine, settings: &Settings, hardware: &Hardware, 
 /// The keys that an error is about, the likeliest to be at fault first.
 pub fn at_fault(settings: &Settings, error: &RunError) -> Vec<&'static str> {
     match error {
-        RunError::Space(SpaceError::ControlFull)
-        | RunError::Interface(InterfaceError::Space(SpaceError::ControlFull)) => ring_keys(settings),
-        RunError::Interface(_) => {
+        RunError::Build(error) => at_fault_in_host(settings, error),
+        RunError::AddressSpace { .. } | RunError::Memory { .. } => memory_keys(settings),
+        RunError::Source(error) => at_fault_in_source(error),
+        _ => Vec::new(),
+    }
+}
+
+fn at_fault_in_source(error: &SourceError) -> Vec<&'static str> {
+    match error {
+        SourceError::Sizes { .. } | SourceError::File { .. } => vec!["size_file"],
+        SourceError::Capture { .. } | SourceError::ReplayTooLong { .. } => vec!["pcap"],
+        SourceError::Traffic(_) => vec!["target_share", "busiest_to_idlest", "flows", "flow_choice", "arrival"],
+    }
+}
+
+fn at_fault_in_host(settings: &Settings, error: &BuildError) -> Vec<&'static str> {
+    match error {
+        BuildError::Space(SpaceError::ControlFull)
+        | BuildError::Interface(InterfaceError::Space(SpaceError::ControlFull)) => ring_keys(settings),
+        BuildError::Interface(_) => {
             let mut keys = ring_keys(settings);
             keys.extend(["sharing", "emulates", "interface"]);
             keys
         }
-        RunError::AddressSpace { .. } | RunError::Memory { .. } => memory_keys(settings),
-        RunError::Nicmem(_) => vec!["nicmem_kib", "copy_kib", "kvs_hot_kib"],
-        RunError::Routes(_) => vec!["routes_file"],
-        RunError::Sizes { .. } | RunError::File { .. } => vec!["size_file"],
-        RunError::Capture { .. } | RunError::ReplayTooLong { .. } => vec!["pcap"],
-        RunError::Stage(error) => match **error {
+        BuildError::Nicmem(_) => vec!["nicmem_kib", "copy_kib", "kvs_hot_kib"],
+        BuildError::Routes(_) => vec!["routes_file"],
+        BuildError::Stage(error) => match **error {
             StageError::Space(_) | StageError::TableFull(_) => memory_keys(settings),
             _ => vec!["stages"],
         },
-        RunError::Traffic(_) => vec!["target_share", "busiest_to_idlest", "flows", "flow_choice", "arrival"],
-        RunError::App(_) => vec!["app", "table_entries", "servers", "kvs_index_slots"],
-        _ => Vec::new(),
+        BuildError::App(_) => vec!["app", "table_entries", "servers", "kvs_index_slots"],
+        BuildError::NoQueue(_) | BuildError::NoWorkCycles { .. } => Vec::new(),
     }
 }
 

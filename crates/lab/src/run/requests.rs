@@ -7,15 +7,14 @@ use nicforge_platform::sim::SimCpu;
 use nicforge_wire::headers::{MacAddress, key_hash, partition_of};
 use nicforge_wire::traffic::{ArrivalModel, FlowChoice, Line, PairSpace, RequestConfig, Requests, TrafficSource};
 
-use super::RunError;
 use super::build::PacketCore;
 use super::hot_area::hot_keys;
 use super::options::{self, HotArea, KeyChoice, KeyZipf, Pairs};
-use super::traffic::{choice, flows_of};
+use super::traffic::{SourceError, choice, flows_of};
 use crate::settings::Settings;
 
 /// The pairs behind port `port`: each port has its own share.
-pub(super) fn pairs_of(settings: &Settings, seed: u64, port: usize) -> Result<PairSpace, RunError> {
+pub(super) fn pairs_of(settings: &Settings, seed: u64, port: usize) -> Result<PairSpace, SourceError> {
     let Pairs { kvs_keys, kvs_key_bytes: key, .. } = settings.read();
     let share = kvs_keys.div_ceil(settings.nics() as u64);
     // Both sizes are declared with bounds below 2^16.
@@ -32,7 +31,7 @@ pub fn requests_source(
     port: usize,
     queues: u16,
     arrival: ArrivalModel,
-) -> Result<TrafficSource, RunError> {
+) -> Result<TrafficSource, SourceError> {
     let options::Requests { kvs_put_share, kvs_delete_share, kvs_key_choice } = settings.read();
     let config = RequestConfig {
         protocol: settings.app_shape().requests.unwrap_or_default(),
@@ -66,7 +65,7 @@ pub fn preload_pairs(
     seed: u64,
     cores: &mut [PacketCore],
     cpu: &mut SimCpu,
-) -> Result<(), RunError> {
+) -> Result<(), SourceError> {
     let queues = settings.queues();
     let Pairs { kvs_keys, kvs_preload_keys, .. } = settings.read();
     let wanted = kvs_preload_keys.unwrap_or(kvs_keys);

@@ -6,11 +6,11 @@ use std::rc::Rc;
 use nicforge_apps::PortMap;
 use nicforge_interfaces::options::RxRing;
 use nicforge_nic::PortId;
-use nicforge_nic::stage::Processor;
+use nicforge_nic::stage::{Chain, Processor};
 use nicforge_options::Values;
 use nicforge_platform::AddressSpace;
 use nicforge_stages::{
-    BuiltStage, KnownFlow, KnownFlows, StageGround, StageKind, StagePlan, Stages, hairpin::HairpinKind,
+    BuiltStage, KnownFlow, KnownFlows, StageError, StageGround, StageKind, StagePlan, Start, hairpin::HairpinKind,
 };
 use nicforge_units::Frequency;
 use nicforge_wire::headers::ip_protocol;
@@ -42,22 +42,38 @@ impl KnownFlows for MadeUp {
 /// A NIC's stages are numbered from here, where the one before is a live port's responder.
 pub(crate) const BEHIND_RESPONDER: usize = 1;
 
-/// The stages of the NIC of port `port` in a simulation, in order from the wire.
-pub(super) fn stages_of<G: StageGround>(
-    stages: &Stages,
+/// Adds the stages of the NIC of port `port` of a simulation, in order from the wire; returns what fills their tables.
+pub(super) fn add_stages<G: StageGround>(
+    chain: &mut Chain<G::Dma>,
     settings: &Settings,
     seed: u64,
     port: usize,
     space: &mut AddressSpace,
-) -> Result<Vec<BuiltStage<G>>, RunError> {
-    let names = settings.stages();
-    if names.is_empty() {
+) -> Result<Vec<Start<G>>, RunError> {
+    if settings.stages().is_empty() {
         return Ok(Vec::new());
     }
     let ports = PortMap::one_armed(settings.nics() as u8);
     let flows = Rc::new(MadeUp(flows_of(settings, seed, port)?));
     let plan = plan_of(settings, &ports, port, settings.queues(), flows);
-    Ok(stages.build(&names, 0, &plan, space)?)
+    Ok(build_stages::<G>(chain, settings, 0, &plan, space)?)
+}
+
+/// Adds the stages that `settings` name to `chain`, numbered from `first`; returns what fills their tables.
+pub(crate) fn build_stages<G: StageGround>(
+    chain: &mut Chain<G::Dma>,
+    settings: &Settings,
+    first: usize,
+    plan: &StagePlan,
+    space: &mut AddressSpace,
+) -> Result<Vec<Start<G>>, StageError> {
+    let stages = &settings.catalogue().registry().stages;
+    let mut starts = Vec::new();
+    for BuiltStage { stage, start } in stages.build::<G>(&settings.stages(), first, plan, space)? {
+        chain.push(stage);
+        starts.extend(start);
+    }
+    Ok(starts)
 }
 
 /// The NIC of port `port` of `ports`, as stages are built for it.

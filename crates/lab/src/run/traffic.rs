@@ -19,8 +19,53 @@ use super::options::{
 };
 use super::requests::requests_source;
 use super::search;
-use super::{RunError, read_text};
 use crate::settings::Settings;
+
+/// Why there is no traffic.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// It cannot be made up.
+    #[error(transparent)]
+    Traffic(#[from] TrafficError),
+    /// A file cannot be read.
+    #[error("{}: {cause}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        cause: std::io::Error,
+    },
+    /// A file of frame sizes says something else.
+    #[error("{}: {cause}", path.display())]
+    Sizes {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: TrafficError,
+    },
+    /// The capture cannot be replayed.
+    #[error("{}: {cause}", path.display())]
+    Capture {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: TrafficError,
+    },
+    /// The capture lasts longer than time is kept.
+    #[error(
+        "{}: to replay it as it is asked for takes {seconds} s, and a run lasts {} s at most: {right}",
+        path.display(),
+        Time::RUN_MAX.as_seconds()
+    )]
+    ReplayTooLong {
+        /// Which.
+        path: PathBuf,
+        /// How long it lasts, loops and trials included.
+        seconds: u64,
+        /// What would do.
+        right: String,
+    },
+}
 
 /// Which queue of its NIC a flow is steered to.
 pub fn queue_of(tuple: &FlowTuple, rss: &Toeplitz, steering: &IndirectionTable) -> u16 {
@@ -33,7 +78,7 @@ pub fn line_of(hardware: &Hardware) -> Line {
 }
 
 /// The flows of port `port`: each port has its own share.
-pub fn flows_of(settings: &Settings, seed: u64, port: usize) -> Result<FlowSpace, RunError> {
+pub fn flows_of(settings: &Settings, seed: u64, port: usize) -> Result<FlowSpace, SourceError> {
     let share = settings.read::<Flows>().flows.div_ceil(settings.nics() as u64);
     Ok(FlowSpace::new(seed ^ (port as u64) << 48, share)?)
 }
@@ -47,7 +92,7 @@ pub fn traffic_source(
     port: usize,
     queues: u16,
     zero_payload: bool,
-) -> Result<TrafficSource, RunError> {
+) -> Result<TrafficSource, SourceError> {
     let rate = BitRate::from_gbps(settings.read::<Rate>().offered_gbps / settings.nics() as f64);
     if settings.replays() {
         return replay(settings, line, rate);
@@ -86,7 +131,7 @@ fn arrival(settings: &Settings, rate: BitRate) -> ArrivalModel {
     }
 }
 
-fn sizes(settings: &Settings) -> Result<SizeModel, RunError> {
+fn sizes(settings: &Settings) -> Result<SizeModel, SourceError> {
     let PacketBytes { packet_bytes } = settings.read();
     Ok(match (settings.read::<Sizes>().packet_sizes, settings.read::<Empirical>().size_file) {
         (PacketSizes::Imix, _) => SizeModel::Imix,
@@ -99,9 +144,11 @@ fn sizes(settings: &Settings) -> Result<SizeModel, RunError> {
     })
 }
 
-fn sizes_of_file(path: PathBuf) -> Result<SizeModel, RunError> {
-    let text = read_text(&path)?;
-    SizeModel::from_lines(&text).map_err(|cause| RunError::Sizes { path, cause })
+fn sizes_of_file(path: PathBuf) -> Result<SizeModel, SourceError> {
+    match std::fs::read_to_string(&path) {
+        Ok(text) => SizeModel::from_lines(&text).map_err(|cause| SourceError::Sizes { path, cause }),
+        Err(cause) => Err(SourceError::File { path, cause }),
+    }
 }
 
 pub(super) fn choice(settings: &Settings) -> FlowChoice {
@@ -113,7 +160,7 @@ pub(super) fn choice(settings: &Settings) -> FlowChoice {
     }
 }
 
-fn shares(settings: &Settings, flows: &FlowSpace, queues: u16) -> Result<Option<Shares>, RunError> {
+fn shares(settings: &Settings, flows: &FlowSpace, queues: u16) -> Result<Option<Shares>, SourceError> {
     let options::Shares { target_share, busiest_to_idlest } = settings.read();
     let options::TargetBytes { target_packet_bytes } = settings.read();
     let queue_of = queue_among(queues);
@@ -140,7 +187,7 @@ fn queue_among(queues: u16) -> impl Fn(&FlowTuple) -> u16 {
 ///
 /// # Errors
 /// What [`traffic_source`] says, which looks at all.
-pub fn check_shares(settings: &Settings, seed: u64) -> Result<(), RunError> {
+pub fn check_shares(settings: &Settings, seed: u64) -> Result<(), SourceError> {
     let queues = settings.queues();
     let of_queues = settings.has_queue_shares(queues);
     let of_target = settings.read::<options::Shares>().target_share > 0.0 && settings.makes_up_frames();
@@ -191,14 +238,14 @@ fn check_target(
     Ok(())
 }
 
-fn replay(settings: &Settings, line: Line, rate: BitRate) -> Result<TrafficSource, RunError> {
+fn replay(settings: &Settings, line: Line, rate: BitRate) -> Result<TrafficSource, SourceError> {
     let path = capture_of(settings);
     let Capture { replay_timing, replay_loops, .. } = settings.read();
     let timing = match replay_timing {
         Timing::Recorded => ReplayTiming::Recorded,
         Timing::Scaled => ReplayTiming::Scaled(rate),
     };
-    let failed = |cause| RunError::Capture { path: path.clone(), cause };
+    let failed = |cause| SourceError::Capture { path: path.clone(), cause };
     let reader = CaptureReader::open(&path).map_err(|cause| failed(cause.into()))?;
     let replay = Replay::load(reader, line, timing, replay_loops).map_err(failed)?;
     check_replay(settings, &replay)?;
@@ -213,7 +260,7 @@ fn capture_of(settings: &Settings) -> PathBuf {
 ///
 /// # Errors
 /// It cannot.
-pub fn check_replay(settings: &Settings, replay: &Replay) -> Result<(), RunError> {
+pub fn check_replay(settings: &Settings, replay: &Replay) -> Result<(), SourceError> {
     let rate = BitRate::from_gbps(settings.read::<Rate>().offered_gbps / settings.nics() as f64);
     let searches = settings.read::<Measurement>().measure == Measure::NoDropRate;
     let Capture { replay_timing, replay_loops: loops, .. } = settings.read();
@@ -238,7 +285,7 @@ pub fn check_replay(settings: &Settings, replay: &Replay) -> Result<(), RunError
         (0, ReplayTiming::Recorded) => "set replay_timing to \"scaled\", or cut it".to_string(),
         (0, _) => "set offered_gbps to more, or cut it".to_string(),
     };
-    Err(RunError::ReplayTooLong {
+    Err(SourceError::ReplayTooLong {
         path: capture_of(settings),
         seconds: lasts(loops).div_ceil(Time::from_ms(1000).as_ps()),
         right,

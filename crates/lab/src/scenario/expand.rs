@@ -41,7 +41,7 @@ impl Scenario {
         for variant in variants {
             for swept in scenario.combinations() {
                 let assignments = scenario.settings.iter().chain(&variant.settings).chain(swept);
-                let (settings, places) = apply((machine, catalogue), assignments, &self.file)?;
+                let (settings, places) = apply(machine, catalogue, assignments, &self.file)?;
                 let point = Point {
                     variant: self.name_of(variant, &settings),
                     params: params(&settings, &shown, &scenario.sweep),
@@ -114,7 +114,8 @@ impl Scenario {
 }
 
 fn apply<'a>(
-    (machine, catalogue): (&Machine, &Arc<Catalogue>),
+    machine: &Machine,
+    catalogue: &Arc<Catalogue>,
     assignments: impl Iterator<Item = &'a Assignment>,
     scenario_file: &Path,
 ) -> Result<(Settings, Places), ConfigError> {

@@ -82,16 +82,15 @@ impl Settings {
             let what = format!("workload \"rpc_echo\" has no core that plays a NIC, as \"{}\" needs", self.interface());
             (what, "use another interface, such as priv_ring".to_string())
         })?;
-        let (wanted, there) = (1 + rpc.rpc_app_cores, machine.hardware.cores);
-        ensure(wanted <= there, &["rpc_app_cores"], || {
-            (
-                format!(
-                    "a core for TCP and {} for the application wanted, {} has {there}",
-                    rpc.rpc_app_cores, machine.name
-                ),
-                format!("set rpc_app_cores to {} or less", there.saturating_sub(1)),
-            )
+        let (fast, apps, there) = (tas.tas_fast_cores, rpc.rpc_app_cores, machine.hardware.cores);
+        ensure(fast + apps <= there, &["rpc_app_cores", "tas_fast_cores"], || {
+            let name = &machine.name;
+            let what = format!("cores wanted: {fast} for TCP and {apps} for the application; {name} has {there}");
+            (what, format!("let rpc_app_cores and tas_fast_cores be {there} or less together"))
         })?;
+        if let Some(interface) = self.description() {
+            interface.check(self, &Queues { nics: 1, each: fast, inner: None })?;
+        }
         let (needed, room) =
             (u64::from(rpc.rpc_bytes) * u64::from(rpc.rpc_in_flight), u64::from(tas.tas_buffer_kib) << 10);
         ensure(needed <= room, &["rpc_in_flight", "rpc_bytes", "tas_buffer_kib"], || {

@@ -16,6 +16,7 @@ use super::attachment::Attachment;
 use super::process::{AnyProcess, Clients, Direction, Files, Initiator, REQUEST_ROOM, Server, Share, Stream, Target};
 use super::stack::{ConnectionPlan, Endpoint, KernelCosts};
 use super::system::{BuiltSystem, System, SystemPlan};
+use crate::BuildError;
 use crate::machine::{Integrated, Machine, Placement};
 use crate::run::RunError;
 use crate::run::options::Workload;
@@ -130,7 +131,9 @@ impl Parts<'_> {
 
     fn work(&self, machine: &Machine, app: &str) -> Result<Cycles, RunError> {
         let work = machine.work_cycles.get(app);
-        Ok(Cycles(*work.ok_or_else(|| RunError::NoWorkCycles { machine: machine.name.clone(), app: app.to_string() })?))
+        Ok(Cycles(
+            *work.ok_or_else(|| BuildError::NoWorkCycles { machine: machine.name.clone(), app: app.to_string() })?,
+        ))
     }
 
     /// The measured system's plan, without its links and its work.
@@ -162,12 +165,12 @@ impl Parts<'_> {
         };
         let cores = self.settings.cores();
         let plan = SystemPlan {
-            connections: self.connections((0, 1), true, cores),
+            connections: self.connections(0, 1, true, cores),
             incoming: vec![self.wire(0)],
             process_bytes: self.process_bytes(cores),
             ..self.plan(&attachment)?
         };
-        BuiltSystem::new(plan, |core, memory| self.process(Role::Near, (core, cores), memory, work))
+        BuiltSystem::new(plan, |core, memory| self.process(Role::Near, core, cores, memory, work))
     }
 
     /// A gateway, which translates addresses between its two NICs.
@@ -214,12 +217,12 @@ impl Parts<'_> {
             nic: self.machine.nic,
             sinic: self.machine.sinic.clone(),
             cores: 1,
-            connections: self.connections((number, peer), opens, 1),
+            connections: self.connections(number, peer, opens, 1),
             incoming: vec![self.wire(u64::from(number))],
             process_bytes: self.process_bytes(1),
             gateway: None,
         };
-        BuiltSystem::new(plan, |_, memory| self.process(role, (0, 1), memory, (none, none)))
+        BuiltSystem::new(plan, |_, memory| self.process(role, 0, 1, memory, (none, none)))
     }
 
     fn call_bytes(&self) -> u64 {
@@ -253,7 +256,7 @@ impl Parts<'_> {
     }
 
     /// The process of one of a system's cores.
-    fn process(&self, role: Role, (core, cores): (usize, usize), memory: Addr, work: (Cycles, Cycles)) -> AnyProcess {
+    fn process(&self, role: Role, core: usize, cores: usize, memory: Addr, work: (Cycles, Cycles)) -> AnyProcess {
         let (connections, len) = (self.settings.read::<Streams>().streams, self.call_bytes());
         let share = Share { process: core, processes: cores, connections };
         let stream = |direction| {
@@ -272,8 +275,8 @@ impl Parts<'_> {
             (Workload::IscsiInitiator, Role::Far) => AnyProcess::Target(Target::new(memory, self.read_bytes())),
             (Workload::WebServer, Role::Near) => {
                 let own = core as u64 * (REQUEST_ROOM + len);
-                let at = (memory, memory + self.files().bytes() + own);
-                let server = Server::new(self.files(), at, connections, work);
+                let requests_at = memory + self.files().bytes() + own;
+                let server = Server::new(self.files(), memory, requests_at, connections, work);
                 AnyProcess::Server(Box::new(server))
             }
             (Workload::WebServer, Role::Far) => {
@@ -288,7 +291,7 @@ impl Parts<'_> {
 
     /// The connections between two systems, as the first of them has them; it `opens` them or
     /// waits for them.
-    fn connections(&self, (system, peer): (u8, u8), opens: bool, cores: usize) -> Vec<ConnectionPlan> {
+    fn connections(&self, system: u8, peer: u8, opens: bool, cores: usize) -> Vec<ConnectionPlan> {
         let end = |system: u8, port: u16, number: u16| Endpoint {
             address: Ipv4Addr::new(10, 0, 0, system + 1),
             port: port + number,

@@ -18,6 +18,7 @@ use nicforge_wire::link::Link;
 use super::attachment::Attachment;
 use super::process::AnyProcess;
 use super::stack::{Connection, ConnectionPlan, Gateway, Kernel, KernelCosts, Processor};
+use crate::LostError;
 use crate::machine::NicNumbers;
 use crate::run::RunError;
 use crate::world::device::{Device, Nobody, Reach};
@@ -248,7 +249,7 @@ impl System {
             let inside = tally.received_inside + between.in_memory;
             if taken + dropped + inside != arrived + between.deferred {
                 let inside = inside.saturating_sub(between.deferred);
-                return Err(RunError::FramesLost { arrived, left: taken, dropped, inside });
+                return Err(LostError::Frames { arrived, left: taken, dropped, inside }.into());
             }
         }
         Ok(())
@@ -263,7 +264,7 @@ impl System {
         let held = self.pool.available(&mut *cpu) + self.kernel.borrow().buffers_held();
         drop(cpu);
         let buffers = self.pool.count() as u64;
-        if held == buffers { Ok(()) } else { Err(RunError::BuffersLost { buffers, held }) }
+        if held == buffers { Ok(()) } else { Err(LostError::Buffers { buffers, held }.into()) }
     }
 }
 

@@ -5,6 +5,7 @@ use nicforge_units::Time;
 use super::build::{Systems, build};
 use super::measure::measure;
 use super::process::AnyProcess;
+use crate::LostError;
 use crate::machine::{Machine, parse_machine};
 use crate::run::RunError;
 use crate::settings::Catalogue;
@@ -55,7 +56,7 @@ fn a_frame_that_is_nowhere_fails_the_run() {
             let mut systems = build(&machine, &settings, 1).unwrap();
             systems.world.hosts[system].devices[0].miscount();
             let result = measure(systems, &settings, &mut |_, _| {});
-            assert!(matches!(result, Err(RunError::FramesLost { .. })), "{interface}: {result:?}");
+            assert!(matches!(result, Err(RunError::Lost(LostError::Frames { .. }))), "{interface}: {result:?}");
         }
     }
 }

@@ -18,6 +18,27 @@ const STAMP_BYTES: usize = 16;
 /// Latencies up to a second are told apart by three digits.
 const LATENCY_MOST_NS: u64 = 1_000_000_000;
 
+/// The word for a connection in entries: its flow-group, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FlowName(pub u64);
+
+impl FlowName {
+    /// Flow `flow` of group `group`.
+    pub fn new(group: usize, flow: usize) -> FlowName {
+        FlowName((group as u64) << 32 | flow as u64)
+    }
+
+    /// Its flow-group.
+    pub fn group(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+
+    /// Its number in the group.
+    pub fn flow(self) -> usize {
+        self.0 as u32 as usize
+    }
+}
+
 /// What an application does with its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -122,11 +143,12 @@ fn after(ring: Ring, place: u32, len: u32) -> u32 {
 pub struct RpcApp {
     role: Role,
     plan: RpcPlan,
-    inbound: Receiver<ToApplication>,
-    outbound: Sender<FromApplication>,
-    flows: BTreeMap<u64, RpcFlow>,
+    /// By flow-group: entries from the service, and to it.
+    inbound: Vec<Receiver<ToApplication>>,
+    outbound: Vec<Sender<FromApplication>>,
+    flows: BTreeMap<FlowName, RpcFlow>,
     /// Connections about which the service has to be told.
-    untold: Vec<u64>,
+    untold: Vec<FlowName>,
     /// What the client saw.
     pub results: RpcResults,
     scratch: Vec<u8>,
@@ -135,12 +157,12 @@ pub struct RpcApp {
 }
 
 impl RpcApp {
-    /// An application that talks to the service by two queues.
+    /// An application that talks to each flow-group of the service by two queues.
     pub fn new(
         role: Role,
         plan: RpcPlan,
-        inbound: Receiver<ToApplication>,
-        outbound: Sender<FromApplication>,
+        inbound: Vec<Receiver<ToApplication>>,
+        outbound: Vec<Sender<FromApplication>>,
     ) -> RpcApp {
         RpcApp {
             role,
@@ -160,31 +182,35 @@ impl RpcApp {
         !self.untold.is_empty()
     }
 
-    /// Takes entries, up to a burst, and does what follows; `map` shows a connection's rings. Returns whether there was
-    /// anything to do.
-    pub fn step<C: Cpu>(&mut self, cpu: &mut C, map: impl Fn(usize) -> Option<SharedFlow>) -> bool {
+    /// Takes entries, up to a burst of each queue, and does what follows; `map` shows a connection's rings. Returns
+    /// whether there was anything to do.
+    pub fn step<C: Cpu>(&mut self, cpu: &mut C, map: impl Fn(FlowName) -> Option<SharedFlow>) -> bool {
         let mut any = false;
-        for _ in 0..BURST {
-            cpu.enter(Part::Driver);
-            match self.inbound.pop(cpu) {
-                Ok(None) => break,
-                Ok(Some(entry)) => {
-                    cpu.work(self.plan.entry);
-                    self.take(cpu, &entry, &map);
+        for group in 0..self.inbound.len() {
+            for _ in 0..BURST {
+                cpu.enter(Part::Driver);
+                match self.inbound[group].pop(cpu) {
+                    Ok(None) => break,
+                    Ok(Some(entry)) => {
+                        cpu.work(self.plan.entry);
+                        self.take(cpu, &entry, &map);
+                    }
+                    Err(_) => self.bad_entries += 1,
                 }
-                Err(_) => self.bad_entries += 1,
+                any = true;
             }
-            any = true;
         }
         any | self.tell(cpu)
     }
 
-    fn take<C: Cpu>(&mut self, cpu: &mut C, entry: &ToApplication, map: impl Fn(usize) -> Option<SharedFlow>) {
-        let known = self.flows.contains_key(&entry.opaque);
-        if !known && let Some(rings) = map(entry.opaque as usize) {
-            self.flows.insert(entry.opaque, RpcFlow::new(rings));
+    fn take<C: Cpu>(&mut self, cpu: &mut C, entry: &ToApplication, map: impl Fn(FlowName) -> Option<SharedFlow>) {
+        let name = FlowName(entry.opaque);
+        if !self.flows.contains_key(&name)
+            && let Some(rings) = map(name)
+        {
+            self.flows.insert(name, RpcFlow::new(rings));
         }
-        let Some(mut flow) = self.flows.remove(&entry.opaque) else {
+        let Some(mut flow) = self.flows.remove(&name) else {
             self.bad_entries += 1;
             return;
         };
@@ -192,13 +218,13 @@ impl RpcApp {
         flow.free += entry.tx_bump;
         cpu.enter(Part::App);
         match self.role {
-            Role::Client => self.ask(cpu, entry.opaque, &mut flow),
+            Role::Client => self.ask(cpu, name.0, &mut flow),
             Role::Server => self.serve(cpu, &mut flow),
         }
-        if flow.read + flow.wrote > 0 && !self.untold.contains(&entry.opaque) {
-            self.untold.push(entry.opaque);
+        if flow.read + flow.wrote > 0 && !self.untold.contains(&name) {
+            self.untold.push(name);
         }
-        self.flows.insert(entry.opaque, flow);
+        self.flows.insert(name, flow);
     }
 
     fn serve<C: Cpu>(&mut self, cpu: &mut C, flow: &mut RpcFlow) {
@@ -239,18 +265,21 @@ impl RpcApp {
         }
     }
 
-    /// Tells the service what was read and written, as far as its queue has room.
+    /// Tells the service what was read and written, as far as its queues have room.
     fn tell<C: Cpu>(&mut self, cpu: &mut C) -> bool {
         let before = self.untold.len();
         cpu.enter(Part::Driver);
         let (flows, outbound, work) = (&mut self.flows, &mut self.outbound, self.plan.entry);
-        self.untold.retain(|number| {
-            let Some(flow) = flows.get_mut(number) else { return false };
+        self.untold.retain(|name| {
+            let (Some(flow), Some(outbound)) = (flows.get_mut(name), outbound.get_mut(name.group())) else {
+                return false;
+            };
             cpu.work(work);
             let entry = FromApplication {
                 rx_bump: flow.read,
                 tx_bump: flow.wrote,
-                flow: *number as u32,
+                flow: name.flow() as u32,
+                group: name.group() as u16,
                 ..FromApplication::default()
             };
             if !outbound.push(cpu, &entry) {

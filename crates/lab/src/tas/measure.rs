@@ -6,6 +6,7 @@ use nicforge_units::Time;
 
 use super::build::{Rpcs, build};
 use super::options::RpcOptions;
+use crate::LostError;
 use crate::machine::Machine;
 use crate::run::options::{Warmup, WindowOptions};
 use crate::run::{PointRun, Progress, RunError};
@@ -34,7 +35,7 @@ pub(crate) fn run_point(
             let part = Time::from_ps((until - from).as_ps() / STEPS * step);
             let to = if step == STEPS { until } else { from + part };
             rpcs.world.run_until(to)?;
-            progress(to.as_seconds() / ends.as_seconds(), rpcs.world.arrived());
+            progress(to.as_seconds() / ends.as_seconds(), frames(rpcs));
         }
         Ok::<_, RunError>(())
     };
@@ -48,7 +49,7 @@ pub(crate) fn run_point(
     check(&mut rpcs)?;
     let seconds = (ends - warm).as_seconds();
     let moved = after.answered > before.answered;
-    let open = rpcs.software[0].service.borrow().open();
+    let open: usize = rpcs.software[0].groups.iter().map(|group| group.borrow().open()).sum();
     let wanted = settings.read::<RpcOptions>().rpc_connections;
     let standstill = (!moved).then(|| format!("no answer came in the window: {open} of {wanted} connections are open"));
     Ok(PointRun {
@@ -57,8 +58,14 @@ pub(crate) fn run_point(
         simulated: ends,
         steadiness: Steadiness { standstill, ..Steadiness::default() },
         timeline: Vec::new(),
-        switches: Vec::new(),
+        switches: rpcs.software[0].crew.borrow().switches.clone(),
     })
+}
+
+/// Frames that arrived at both hosts so far.
+fn frames(rpcs: &Rpcs) -> u64 {
+    let devices = rpcs.world.hosts.iter().flat_map(|host| &host.devices);
+    devices.filter_map(|device| device.rings()).map(|device| device.nic.counters.frames).sum()
 }
 
 /// Everything that is counted, at one time.
@@ -68,7 +75,8 @@ struct Snapshot {
     arrived: (u64, u64),
     sent: (u64, u64),
     spent: Vec<CoreCycles>,
-    taken: u64,
+    /// By fast-path core.
+    received: Vec<u64>,
 }
 
 impl Snapshot {
@@ -81,13 +89,12 @@ impl Snapshot {
             arrived = (device.nic.counters.frames, device.nic.counters.bytes);
             sent = (out.frames, out.bytes);
         }
-        let taken = rpcs.software[0].service.borrow().taken();
         Snapshot {
             answered,
             arrived,
             sent,
             spent: host.cores.iter().map(|core| core.spent_until(now)).collect(),
-            taken,
+            received: rpcs.software[0].crew.borrow().received.clone(),
         }
     }
 }
@@ -112,7 +119,7 @@ fn metrics(rpcs: &mut Rpcs, before: &Snapshot, after: &Snapshot, seconds: f64) -
     }
 }
 
-/// The server's cores: the first is the fast path's.
+/// The server's cores: the first are the fast path's.
 fn cores(rpcs: &Rpcs, before: &Snapshot, after: &Snapshot, seconds: f64) -> Vec<CoreFigures> {
     let clock = rpcs.hardware.core.frequency;
     let each = before.spent.iter().zip(&after.spent).enumerate();
@@ -120,7 +127,7 @@ fn cores(rpcs: &Rpcs, before: &Snapshot, after: &Snapshot, seconds: f64) -> Vec<
         let idle = Cores::between(clock, std::iter::once(spent)).idle_share(seconds);
         CoreFigures {
             core,
-            received: if core == 0 { after.taken - before.taken } else { 0 },
+            received: after.received.get(core).map_or(0, |count| count - before.received[core]),
             busy_fraction: idle.map(|idle| 1.0 - idle),
             ..CoreFigures::default()
         }
@@ -139,7 +146,7 @@ fn check(rpcs: &mut Rpcs) -> Result<(), RunError> {
             let (arrived, left) = (device.nic.counters.frames, device.nic.counters.delivered);
             let (dropped, inside) = (device.nic.drops().total(), device.nic.held());
             if arrived != left + dropped + inside {
-                return Err(RunError::FramesLost { arrived, left, dropped, inside });
+                return Err(LostError::Frames { arrived, left, dropped, inside }.into());
             }
         }
         let in_programs: i64 = host.accounts().map(|account| account.buffers).sum();
@@ -148,7 +155,7 @@ fn check(rpcs: &mut Rpcs) -> Result<(), RunError> {
         drop(cpu);
         let buffers = software.pool.count() as u64;
         if held != buffers {
-            return Err(RunError::BuffersLost { buffers, held });
+            return Err(LostError::Buffers { buffers, held }.into());
         }
     }
     Ok(())

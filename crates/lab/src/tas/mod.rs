@@ -1,18 +1,20 @@
-//! TCP as a service on cores of its own (TAS): a fast-path core between a NIC and context queues, applications on other
+//! TCP as a service on cores of its own (TAS): fast-path cores between a NIC and context queues, applications on other
 //! cores.
 //!
 //! ```text
 //!  NIC ══ rings ══ service.rs: driver, TCP, payload to and from each flow's rings ══ context queues ══ app.rs: RPCs
-//!                  one core                                    queue.rs            other cores
+//!   RSS            a flow-group each; crew.rs: how many cores serve them      queue.rs            other cores
 //!  build.rs: two such hosts on a link      measure.rs: RPCs per second and their latency
 //! ```
 //!
 //! The protocol is `nicforge-tcp`, headers in and out; rings, queues and flow state lie in modelled memory, so what they
-//! cost follows from the machine. Slow path and fast path share the core. Neighbours need no resolution, and
+//! cost follows from the machine. Slow path and fast path share cores. Neighbours need no resolution, and
 //! connections are announced by an entry without bytes instead of a queue of the slow path's own.
 
 mod app;
 mod build;
+mod crew;
+mod entries;
 mod frame;
 mod measure;
 pub mod options;

@@ -21,6 +21,11 @@ options! {
 options! {
     /// TCP as a service.
     pub struct TasOptions {
+        /// Fast-path cores of each host, at most: RSS splits flows among them, and they come and go with the load.
+        tas_fast_cores: usize = 1, "cores", Allowed::Whole(1, 32);
+        /// How often the service decides how many fast-path cores it needs.
+        tas_decide_us: f64 = 100.0, "µs", Allowed::Number(1.0, 1e6),
+            source "TAS: 10 ms; a simulated window is shorter";
         /// Instructions of the fast path for a segment, in or out, beyond its memory accesses.
         tas_segment_cycles: u32 = 300, "cycles", Allowed::Whole(0, 100_000),
             source "estimate: header checks, look-up, connection state; about 350 instructions";

@@ -8,73 +8,126 @@ use nicforge_platform::Cpu;
 use nicforge_platform::sim::{CoreCycles, SimCpu};
 use nicforge_units::Time;
 
-use super::app::RpcApp;
+use super::app::{FlowName, RpcApp};
+use super::crew::SharedCrew;
 use super::service::Service;
 use crate::world::device::Device;
-use crate::world::program::{Account, Here, Next, Notice, Program};
+use crate::world::program::{Account, Here, Next, Notice, Program, Wake};
 
-/// A service that its core runs, and whose connections applications map.
+/// A flow-group of the service, which one core serves at a time, and whose connections applications map.
 pub type SharedService = Rc<RefCell<Service<SimCpu>>>;
 /// An application that its core runs, and whose results are read at the end.
 pub type SharedApp = Rc<RefCell<RpcApp>>;
 
-/// What the service's core does next.
+/// What a fast-path core does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Does {
     Poll,
-    Packet(usize),
+    Packet,
     Queues,
 }
 
-/// The fast-path core: a step is one poll, one segment, or one look at queues and timers with what follows.
+/// A fast-path core: a step is one poll, one segment, or one look at queues and timers of a flow-group with what follows.
+/// A round takes the flow-groups that it serves in turn.
 pub struct ServiceProgram {
-    service: SharedService,
+    number: usize,
+    crew: SharedCrew,
+    /// Of all flow-groups; one is its own, for which it answers in sums.
+    groups: Vec<SharedService>,
+    serves: Vec<usize>,
+    /// Which of those it serves it is at.
+    at: usize,
     does: Does,
-    polled: usize,
+    began: Time,
     /// What the core had spent when this round began, as long as it found nothing.
     idle_since: Option<CoreCycles>,
     bursts: u64,
 }
 
 impl ServiceProgram {
-    /// A core that runs `service`.
-    pub fn new(service: SharedService) -> ServiceProgram {
-        ServiceProgram { service, does: Does::Poll, polled: 0, idle_since: None, bursts: 0 }
-    }
-
-    fn waiting(&self) -> usize {
-        match self.does {
-            Does::Packet(index) => self.polled - index,
-            Does::Poll | Does::Queues => 0,
+    /// Core `number` of a crew.
+    pub fn new(number: usize, crew: SharedCrew, groups: Vec<SharedService>) -> ServiceProgram {
+        ServiceProgram {
+            number,
+            crew,
+            groups,
+            serves: Vec::new(),
+            at: 0,
+            does: Does::Poll,
+            began: Time::ZERO,
+            idle_since: None,
+            bursts: 0,
         }
     }
 
-    fn poll(&mut self, here: &mut Here<'_>) {
-        begin_round(here);
-        self.idle_since = Some(here.core.spent().clone());
-        self.polled = self.service.borrow_mut().poll(&mut here.cpu());
+    fn own(&self) -> &SharedService {
+        &self.groups[self.number]
+    }
+
+    fn served(&self) -> &SharedService {
+        &self.groups[self.serves[self.at]]
+    }
+
+    fn poll(&mut self, here: &mut Here<'_>) -> Next {
+        if self.at == 0 {
+            begin_round(here);
+            self.began = here.core.now();
+            self.idle_since = Some(here.core.spent().clone());
+            self.serves = self.crew.borrow_mut().begin_round(self.number, self.began);
+            if self.serves.is_empty() {
+                self.crew.borrow_mut().pass_on(self.number, self.began);
+                return Next::Event;
+            }
+        } else {
+            here.core.begin_burst();
+        }
+        let polled = self.served().borrow_mut().poll(&mut here.cpu());
         self.does = Does::Queues;
-        if self.polled > 0 {
+        if polled > 0 {
             self.idle_since = None;
             self.bursts += 1;
-            self.does = Does::Packet(0);
+            self.crew.borrow_mut().received[self.number] += polled as u64;
+            self.does = Does::Packet;
         }
+        Next::Again
+    }
+
+    fn packet(&mut self, here: &mut Here<'_>) {
+        let mut service = self.served().borrow_mut();
+        service.segment(&mut here.cpu());
+        let more = service.waiting() > 0;
+        drop(service);
+        self.does = if more { Does::Packet } else { Does::Queues };
     }
 
     fn queues(&mut self, here: &mut Here<'_>) -> Next {
-        let mut service = self.service.borrow_mut();
+        let mut service = self.served().borrow_mut();
         let mut cpu = here.cpu();
         let busy = service.take_entries(&mut *cpu) | (service.transmit(&mut *cpu) > 0) | service.announce(&mut *cpu);
         let now = cpu.now();
-        drop(cpu);
-        self.does = Does::Poll;
-        match self.idle_since.take() {
-            Some(before) if !busy => {
-                here.core.count_as_idle(&before);
-                sleep(here, service.due(now))
-            }
-            _ => Next::Again,
+        drop((service, cpu));
+        if busy {
+            self.idle_since = None;
         }
+        (self.does, self.at) = (Does::Poll, self.at + 1);
+        if self.at < self.serves.len() {
+            return Next::Again;
+        }
+        self.at = 0;
+        self.end_round(here, now)
+    }
+
+    fn end_round(&mut self, here: &mut Here<'_>, now: Time) -> Next {
+        let mut crew = self.crew.borrow_mut();
+        let idle = self.idle_since.take();
+        if idle.is_none() {
+            crew.was_busy(self.number, self.began, now);
+        }
+        crew.look(self.number, now);
+        let Some(before) = idle else { return Next::Again };
+        here.core.count_as_idle(&before);
+        let groups = self.serves.iter().map(|&group| self.groups[group].borrow().due(now));
+        sleep(here, groups.fold(crew.wakes_at(), Time::min))
     }
 }
 
@@ -96,11 +149,8 @@ fn sleep(here: &Here<'_>, due: Time) -> Next {
 impl Program for ServiceProgram {
     fn step(&mut self, here: &mut Here<'_>) -> Next {
         match self.does {
-            Does::Poll => self.poll(here),
-            Does::Packet(index) => {
-                self.service.borrow_mut().segment(&mut here.cpu(), index);
-                self.does = if index + 1 < self.polled { Does::Packet(index + 1) } else { Does::Queues };
-            }
+            Does::Poll => return self.poll(here),
+            Does::Packet => self.packet(here),
             Does::Queues => return self.queues(here),
         }
         Next::Again
@@ -110,38 +160,43 @@ impl Program for ServiceProgram {
         Some(notice.at.max(notice.now))
     }
 
+    fn take_wakes(&mut self, into: &mut Vec<Wake>) {
+        self.crew.borrow_mut().take_wakes(self.number, into);
+    }
+
     fn account(&self) -> Account {
-        let service = self.service.borrow();
+        let service = self.own().borrow();
         Account {
             taken: service.taken(),
             pushed: service.pushed(),
-            in_hand: self.waiting() as u64,
-            buffers: service.buffers(self.waiting()),
+            in_hand: service.waiting() as u64,
+            buffers: service.buffers(),
             bursts: self.bursts,
             ..Account::default()
         }
     }
 
     fn drops(&self) -> DropCounters {
-        self.service.borrow().drops.clone()
+        self.own().borrow().drops.clone()
     }
 
     fn describe(&self) -> Option<String> {
-        let service = self.service.borrow();
-        Some(format!("service: next {:?}, {} connections open, {:?}", self.does, service.open(), service.counters))
+        let service = self.own().borrow();
+        let (open, counters) = (service.open(), &service.counters);
+        Some(format!("service: next {:?}, serves {:?}, {open} connections open, {counters:?}", self.does, self.serves))
     }
 }
 
 /// An application core: a step takes what its queue has.
 pub struct AppProgram {
     app: SharedApp,
-    service: SharedService,
+    groups: Vec<SharedService>,
 }
 
 impl AppProgram {
-    /// A core that runs `app` over `service`.
-    pub fn new(app: SharedApp, service: SharedService) -> AppProgram {
-        AppProgram { app, service }
+    /// A core that runs `app` over the service's flow-groups.
+    pub fn new(app: SharedApp, groups: Vec<SharedService>) -> AppProgram {
+        AppProgram { app, groups }
     }
 }
 
@@ -150,8 +205,8 @@ impl Program for AppProgram {
         begin_round(here);
         let before = here.core.spent().clone();
         let mut app = self.app.borrow_mut();
-        let service = self.service.borrow();
-        if app.step(&mut *here.cpu(), |flow| service.shared(flow)) {
+        let rings = |name: FlowName| self.groups.get(name.group())?.borrow().shared(name.flow());
+        if app.step(&mut *here.cpu(), rings) {
             return Next::Again;
         }
         here.core.count_as_idle(&before);

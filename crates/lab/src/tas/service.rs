@@ -1,4 +1,4 @@
-//! The service: segments from the NIC to flows' rings and entries of context queues, and back.
+//! A flow-group of the service: segments from the NIC to flows' rings and entries of context queues, and back.
 
 use std::net::Ipv4Addr;
 
@@ -35,17 +35,17 @@ pub struct Costs {
 
 /// What the service knows of a connection beside TCP.
 #[derive(Debug)]
-struct FlowEntry {
-    connection: ConnectionId,
-    context: usize,
-    state: Addr,
+pub(super) struct FlowEntry {
+    pub(super) connection: ConnectionId,
+    pub(super) context: usize,
+    pub(super) state: Addr,
     /// Received bytes that the application was told of and has not returned.
-    held: u32,
+    pub(super) held: u32,
     /// Free bytes of the transmit ring that the application knows of.
-    free: u32,
-    closed_told: bool,
-    told: bool,
-    dirty: bool,
+    pub(super) free: u32,
+    pub(super) closed_told: bool,
+    pub(super) told: bool,
+    pub(super) dirty: bool,
 }
 
 /// Both queues of one application core.
@@ -77,8 +77,9 @@ pub struct ServiceCounters {
     pub bad_entries: u64,
 }
 
-/// The service of one host.
+/// The flows of one receive queue, with their part of the stack.
 pub struct Service<C: Cpu> {
+    pub(super) group: usize,
     pub(super) wire: Wire<C>,
     pub(super) costs: Costs,
     address: Ipv4Addr,
@@ -86,13 +87,15 @@ pub struct Service<C: Cpu> {
     tuning: Tuning,
     listener: Option<ListenerId>,
     /// By number of the connection; `None` until it is open.
-    flows: Vec<Option<FlowEntry>>,
+    pub(super) flows: Vec<Option<FlowEntry>>,
     pub(super) states: Vec<Addr>,
-    contexts: Vec<Context>,
+    pub(super) contexts: Vec<Context>,
     next_context: usize,
     /// Flows of which an application has to be told.
-    dirty: Vec<usize>,
+    pub(super) dirty: Vec<usize>,
     batch: Vec<Packet>,
+    /// Packets of the batch that are handled.
+    handled: usize,
     /// Frames that were dropped, by cause.
     pub drops: DropCounters,
     /// Counts.
@@ -100,8 +103,10 @@ pub struct Service<C: Cpu> {
     pub(super) identification: u16,
 }
 
-/// What a service is made from.
+/// What a flow-group of a service is made from.
 pub struct ServicePlan {
+    /// Its number.
+    pub group: usize,
     /// Its host's address.
     pub address: Ipv4Addr,
     /// TCP's options.
@@ -133,6 +138,7 @@ impl<C: Cpu> Service<C> {
         let mut seed = [0; 16];
         seed[..8].copy_from_slice(&plan.seed.to_le_bytes());
         Service {
+            group: plan.group,
             wire,
             costs: plan.costs,
             address: plan.address,
@@ -141,10 +147,12 @@ impl<C: Cpu> Service<C> {
             listener: None,
             flows: (0..plan.connections).map(|_| None).collect(),
             states,
+            // So that the first flows of all groups do not meet at one core.
+            next_context: plan.group % contexts.len(),
             contexts,
-            next_context: 0,
             dirty: Vec::new(),
             batch: Vec::with_capacity(BURST),
+            handled: 0,
             drops: DropCounters::default(),
             counters: ServiceCounters::default(),
             identification: 0,
@@ -163,17 +171,11 @@ impl<C: Cpu> Service<C> {
         self.listener = self.stack.listen(None, port, backlog, self.tuning.clone(), false).ok();
     }
 
-    /// Opens as many connections to `remote` as there may be.
-    pub fn connect(&mut self, remote: (Ipv4Addr, u16), now: Time) {
-        for _ in 0..self.flows.len() {
-            // All hosts are neighbours, ports and rings are there for each.
-            let _ = self.stack.connect(
-                (Some(self.address.into()), 0),
-                (remote.0.into(), remote.1),
-                self.tuning.clone(),
-                now,
-            );
-        }
+    /// Opens a connection from `port` to `remote`.
+    pub fn connect(&mut self, port: u16, remote: (Ipv4Addr, u16), now: Time) {
+        let local = (Some(self.address.into()), port);
+        // All hosts are neighbours, ports and rings are there for each.
+        let _ = self.stack.connect(local, (remote.0.into(), remote.1), self.tuning.clone(), now);
     }
 
     /// Memory of the queue that application core `context` fills.
@@ -197,6 +199,7 @@ impl<C: Cpu> Service<C> {
     /// Takes what the NIC has, up to a burst; returns how many packets [`segment`](Self::segment) is to be called for.
     pub fn poll(&mut self, cpu: &mut C) -> usize {
         self.batch.clear();
+        self.handled = 0;
         cpu.enter(Part::Driver);
         self.wire.driver.rx_burst(cpu, &mut self.wire.pool, &mut self.batch, BURST);
         if self.wire.transmit.in_use() > 0 {
@@ -205,9 +208,15 @@ impl<C: Cpu> Service<C> {
         self.batch.len()
     }
 
-    /// Takes packet `index` of those polled.
-    pub fn segment(&mut self, cpu: &mut C, index: usize) {
-        let packet = self.batch[index];
+    /// Packets of the last poll that are not handled yet.
+    pub fn waiting(&self) -> usize {
+        self.batch.len() - self.handled
+    }
+
+    /// Takes the next packet of those polled.
+    pub fn segment(&mut self, cpu: &mut C) {
+        let packet = self.batch[self.handled];
+        self.handled += 1;
         cpu.enter(Part::Stack);
         if let Err(cause) = self.take(cpu, &packet) {
             self.drops.count(cause);
@@ -287,83 +296,6 @@ impl<C: Cpu> Service<C> {
         }
     }
 
-    /// Takes entries of applications, up to a burst of each. Returns whether there were any.
-    pub fn take_entries(&mut self, cpu: &mut C) -> bool {
-        cpu.enter(Part::Stack);
-        let mut any = false;
-        for context in 0..self.contexts.len() {
-            for _ in 0..BURST {
-                match self.contexts[context].back.pop(cpu) {
-                    Ok(None) => break,
-                    Ok(Some(entry)) => {
-                        cpu.work(self.costs.entry);
-                        if self.apply(cpu, context, &entry).is_none() {
-                            self.counters.bad_entries += 1;
-                        }
-                    }
-                    Err(_) => self.counters.bad_entries += 1,
-                }
-                any = true;
-            }
-        }
-        any
-    }
-
-    /// What an application read and wrote; nothing where it cannot have.
-    fn apply(&mut self, cpu: &mut C, context: usize, entry: &FromApplication) -> Option<()> {
-        let flow = self.flows.get_mut(entry.flow as usize)?.as_mut()?;
-        let writable = self.stack.connection(flow.connection)?.writable();
-        if flow.context != context || entry.rx_bump > flow.held || entry.tx_bump > flow.free.min(writable) {
-            return None;
-        }
-        flow.held -= entry.rx_bump;
-        flow.free -= entry.tx_bump;
-        let (id, state) = (flow.connection, flow.state);
-        touch(cpu, state);
-        let now = cpu.now();
-        self.stack.discard(id, entry.rx_bump, now);
-        self.stack.with(id, |connection| {
-            connection.wrote(entry.tx_bump, false, now);
-            if entry.no_more_data {
-                connection.shut_write(now);
-            }
-        });
-        Some(())
-    }
-
-    /// Tells applications what changed, as far as their queues have room. Returns whether any was told.
-    pub fn announce(&mut self, cpu: &mut C) -> bool {
-        cpu.enter(Part::Stack);
-        let mut any = false;
-        let mut waiting = std::mem::take(&mut self.dirty);
-        waiting.retain(|&flow| {
-            let Some(Some(entry)) = self.flows.get_mut(flow) else { return false };
-            let Some(connection) = self.stack.connection(entry.connection) else { return false };
-            let told = ToApplication {
-                opaque: flow as u64,
-                rx_bump: connection.readable().saturating_sub(entry.held),
-                tx_bump: connection.writable().saturating_sub(entry.free),
-                peer_closed: connection.is_read_closed(),
-            };
-            let news = told.rx_bump > 0 || told.tx_bump > 0 || told.peer_closed != entry.closed_told || !entry.told;
-            if news {
-                cpu.work(self.costs.entry);
-                if !self.contexts[entry.context].out.push(cpu, &told) {
-                    return true;
-                }
-                entry.held += told.rx_bump;
-                entry.free += told.tx_bump;
-                (entry.closed_told, entry.told) = (told.peer_closed, true);
-                any = true;
-            }
-            entry.dirty = false;
-            false
-        });
-        waiting.append(&mut self.dirty);
-        self.dirty = waiting;
-        any
-    }
-
     /// When the next timer fires; at once while there is work that found no room.
     pub fn due(&self, now: Time) -> Time {
         if self.stack.may_transmit() || !self.dirty.is_empty() {
@@ -372,9 +304,9 @@ impl<C: Cpu> Service<C> {
         self.stack.poll_at().unwrap_or(Time::NEVER)
     }
 
-    /// Packet buffers that it answers for, when `waiting` packets of the last poll are not handled.
-    pub fn buffers(&self, waiting: usize) -> i64 {
-        let outside = self.wire.pool.len() as u64 + self.wire.transmit.buffers_held() + waiting as u64;
+    /// Packet buffers that it answers for.
+    pub fn buffers(&self) -> i64 {
+        let outside = self.wire.pool.len() as u64 + self.wire.transmit.buffers_held() + self.waiting() as u64;
         self.wire.driver.buffers_held() + outside as i64
     }
 

@@ -84,7 +84,7 @@ fn a_hostile_application_harms_nobody_else() {
     let settings = settings().with("rpc_connections", 4).with("rpc_app_cores", 2).with("tas_queue_entries", 16);
     let mut rpcs = super::build::build(&machine(), &settings, 1).unwrap();
     rpcs.world.run_until(Time::from_us(500)).unwrap();
-    let (at, len) = rpcs.software[0].service.borrow().memory_of(0);
+    let (at, len) = rpcs.software[0].groups[0].borrow().memory_of(0);
     let mut random = rand_pcg::Pcg64::seed_from_u64(1);
     let answers = |rpcs: &super::build::Rpcs, core: usize| rpcs.software[1].apps[core].borrow().results.answered;
     let before = [answers(&rpcs, 0), answers(&rpcs, 1)];
@@ -102,7 +102,7 @@ fn a_hostile_application_harms_nobody_else() {
         rpcs.world.run_until(Time::from_us(501 + step)).unwrap();
     }
     rpcs.world.run_until(Time::from_ms(3)).unwrap();
-    let service = rpcs.software[0].service.borrow();
+    let service = rpcs.software[0].groups[0].borrow();
     assert!(service.counters.bad_entries > 1000, "{:?}", service.counters);
     // What the hostile core sends to the first client's connections is its own affair.
     let client = rpcs.software[1].apps[1].borrow();
@@ -110,4 +110,67 @@ fn a_hostile_application_harms_nobody_else() {
     drop(client);
     let after = [answers(&rpcs, 0), answers(&rpcs, 1)];
     assert!(after[1] > before[1] + 50, "{before:?} {after:?}");
+}
+
+#[test]
+fn fast_path_cores_come_with_load_and_carry_more() {
+    let loaded = |fast: usize| {
+        let settings = settings()
+            .with("rpc_connections", 64)
+            .with("rpc_in_flight", 4)
+            .with("rpc_app_cores", 8)
+            .with("tas_fast_cores", fast)
+            .with("warmup_ms", 6.0);
+        run(&settings).unwrap()
+    };
+    let (one, four) = (loaded(1), loaded(4));
+    let rate = |point: &PointRun| point.metrics.rpc_mps.unwrap();
+    assert!(rate(&four) > 2.0 * rate(&one), "{:?} {:?}", one.metrics, four.metrics);
+    let steps: Vec<&str> = four.switches.iter().map(|switch| switch.set.as_str()).collect();
+    assert_eq!(steps[..2], ["2 fast-path cores", "3 fast-path cores"], "{steps:?}");
+    assert_eq!(loaded(4), four, "same seed, same run");
+}
+
+#[test]
+fn without_load_one_fast_path_core_works() {
+    let point = run(&settings().with("rpc_connections", 8).with("tas_fast_cores", 4)).unwrap();
+    assert!(point.metrics.rpc_mps.unwrap() > 0.1, "{:?}", point.metrics);
+    assert!(point.switches.is_empty(), "{:?}", point.switches);
+    let idle = point.cores[1..4].iter().filter_map(|core| core.busy_fraction);
+    assert_eq!(idle.collect::<Vec<_>>(), [0.0; 3], "{:?}", point.cores);
+}
+
+/// Flow-groups change hands under traffic, over and over: no answer is lost or wrong, none stands still.
+#[test]
+fn nothing_is_lost_when_cores_come_and_go() {
+    let settings = settings()
+        .with("rpc_connections", 32)
+        .with("rpc_in_flight", 2)
+        .with("rpc_app_cores", 2)
+        .with("tas_fast_cores", 3)
+        .with("tas_decide_us", 1e6)
+        .with("tcp_rto_min_ms", 200.0);
+    let mut rpcs = super::build::build(&machine(), &settings, 1).unwrap();
+    let answers = |rpcs: &super::build::Rpcs| -> u64 {
+        rpcs.software[1].apps.iter().map(|app| app.borrow().results.answered).sum()
+    };
+    let mut before = 0;
+    for step in 1..200u64 {
+        let now = Time::from_us(20 * step);
+        rpcs.world.run_until(now).unwrap();
+        for software in &rpcs.software {
+            let active = 1 + (step as usize * 7 / 3) % 3;
+            software.crew.borrow_mut().go_on_with(active, now);
+        }
+        if step > 20 && step.is_multiple_of(10) {
+            assert!(answers(&rpcs) > before + 100, "{before} answers at {now:?}");
+            before = answers(&rpcs);
+        }
+    }
+    let wrong: u64 = rpcs.software[1].apps.iter().map(|app| app.borrow().results.wrong).sum();
+    let dropped: u64 =
+        rpcs.software.iter().flat_map(|host| &host.groups).map(|group| group.borrow().drops.total()).sum();
+    assert_eq!((wrong, dropped), (0, 0));
+    let received = rpcs.software[0].crew.borrow().received.clone();
+    assert!(received.iter().all(|count| *count > 1000), "all three cores worked: {received:?}");
 }

@@ -6,6 +6,7 @@ use nicforge_platform::sim::SimDma;
 use super::World;
 use super::program::Account;
 use super::ring_device::RingDevice;
+use crate::LostError;
 use crate::run::RunError;
 
 impl World {
@@ -85,12 +86,12 @@ impl World {
         let (dropped, inside) = (self.dropped(), self.inside());
         let (sent, kept) = self.of_stages();
         if arrived + sent != left + dropped + inside + kept {
-            return Err(RunError::FramesLost { arrived: arrived + sent, left: left + kept, dropped, inside });
+            return Err(LostError::Frames { arrived: arrived + sent, left: left + kept, dropped, inside }.into());
         }
         let in_programs: i64 = self.hosts[0].accounts().map(|account| account.buffers).sum();
         let held = shared.wrapping_add_signed(in_programs);
         if held != buffers {
-            return Err(RunError::BuffersLost { buffers, held });
+            return Err(LostError::Buffers { buffers, held }.into());
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! A core that plays a NIC (interface `emulated`).
 
-use nicforge_interfaces::emulated::{self, NicHalf, Way};
+use nicforge_interfaces::emulated::{self, CoreDma, NicHalf};
 use nicforge_nic::{DropCounters, Nic};
 use nicforge_platform::Sim;
 use nicforge_platform::sim::{SimCpu, SimDma};
@@ -66,7 +66,7 @@ impl Program for EmulatorProgram {
         let Some(half) = played(nic) else {
             return Next::Event;
         };
-        let mut way = Way::new(SimCpu::take(here.machine, here.core));
+        let mut way = CoreDma::new(SimCpu::take(here.machine, here.core));
         let came_to = half.emulate(&mut way, seen);
         way.cpu.give_back(here.machine, here.core);
         nic.counters.bad_register_writes += came_to.refused.len() as u64;

@@ -127,7 +127,8 @@ impl World {
             &mut Hosts::all(&mut self.hosts),
             &mut self.outside,
             Place { host, number: 0 },
-            (register, at),
+            register,
+            at,
         )
     }
 

@@ -199,7 +199,8 @@ impl Net {
         hosts: &mut Hosts<'_>,
         outside: &mut Outside,
         place: Place,
-        (register, at): (nicforge_platform::Register, Time),
+        register: nicforge_platform::Register,
+        at: Time,
     ) -> (u64, Time) {
         use nicforge_platform::sim::Devices;
         let (before, here, after) = hosts.split(place.host).unwrap();

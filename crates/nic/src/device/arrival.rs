@@ -55,9 +55,12 @@ impl Parsed {
     #[inline(always)]
     fn arriving<'a>(
         &self,
-        (bytes, head): (&'a [u8], usize),
-        (stamp, port): (Time, PortId),
-        (steering, rss): (&mut Steering, &Toeplitz),
+        bytes: &'a [u8],
+        head: usize,
+        stamp: Time,
+        port: PortId,
+        steering: &mut Steering,
+        rss: &Toeplitz,
     ) -> Arriving<'a> {
         Arriving {
             mark: 0,
@@ -69,7 +72,7 @@ impl Parsed {
             flags: self.flags,
             segment: self.segment,
             port,
-            queue: steering.queue_of(bytes, &self.summary, (rss, self.rss_hash)),
+            queue: steering.queue_of(bytes, &self.summary, rss, self.rss_hash),
         }
     }
 }
@@ -101,8 +104,7 @@ impl<D: Dma> Nic<D> {
     /// A frame that a stage sends to the host, steered.
     pub(super) fn frame_of<'a>(&mut self, bytes: &'a [u8], stamp: Time) -> Result<Frame<'a>, FrameError> {
         let parsed = self.parse(bytes, bytes.len())?;
-        let from = (stamp, self.spec.port);
-        let arriving = parsed.arriving((bytes, bytes.len()), from, (&mut self.steering, &self.rss));
+        let arriving = parsed.arriving(bytes, bytes.len(), stamp, self.spec.port, &mut self.steering, &self.rss);
         Ok(Frame::arrived(&arriving, parsed.summary))
     }
 
@@ -120,7 +122,7 @@ impl<D: Dma> Nic<D> {
         }
         // By reference, as it is long and read where it was stored.
         match &self.parse(frame, head) {
-            Ok(parsed) => self.take(dma, (frame, head), parsed, stamp),
+            Ok(parsed) => self.take(dma, frame, head, parsed, stamp),
             Err(error) => self.unsteered.count(error.name()),
         }
     }
@@ -132,7 +134,7 @@ impl<D: Dma> Nic<D> {
             return;
         }
         match self.parse_unfinished(frame, left) {
-            Ok(parsed) => self.take(dma, (frame, frame.len()), &parsed, stamp),
+            Ok(parsed) => self.take(dma, frame, frame.len(), &parsed, stamp),
             Err(error) => self.unsteered.count(error.name()),
         }
     }
@@ -151,8 +153,8 @@ impl<D: Dma> Nic<D> {
     }
 
     #[inline]
-    fn take(&mut self, dma: &mut D, (frame, head): (&[u8], usize), parsed: &Parsed, stamp: Time) {
-        let arriving = parsed.arriving((frame, head), (stamp, self.spec.port), (&mut self.steering, &self.rss));
+    fn take(&mut self, dma: &mut D, frame: &[u8], head: usize, parsed: &Parsed, stamp: Time) {
+        let arriving = parsed.arriving(frame, head, stamp, self.spec.port, &mut self.steering, &self.rss);
         let state = &mut self.queues[usize::from(arriving.queue)];
         // Stages hear of frames whose queue is closed, too.
         if state.closed && self.stages.is_empty() {

@@ -17,7 +17,7 @@ impl<D: Dma> Nic<D> {
 
     /// `frame` passes the stages from number `from` on, and goes to the host.
     fn pass(&mut self, dma: &mut D, mut frame: Frame<'_>, from: usize, parsed: Time) {
-        let fate = self.stages.ingress((dma, self.transmit.internal()), &mut frame, from);
+        let fate = self.stages.ingress(dma, self.transmit.internal(), &mut frame, from);
         // The next frame enters the first stage while this one is on its way through the others.
         let entered = dma.now();
         let mut delivered = Time::ZERO;
@@ -39,7 +39,7 @@ impl<D: Dma> Nic<D> {
     fn deliver_steered(&mut self, dma: &mut D, frame: &mut Frame<'_>, parsed: Time) {
         if frame.wants_queue() {
             let hash = self.rss.hash(frame.summary());
-            let queue = self.steering.queue_of(frame.bytes(), frame.summary(), (&self.rss, hash));
+            let queue = self.steering.queue_of(frame.bytes(), frame.summary(), &self.rss, hash);
             frame.steered(hash, queue);
         }
         match self.queues.get(usize::from(frame.queue())) {

@@ -151,14 +151,14 @@ impl<D: Dma> Nic<D> {
     }
 
     /// The cores `cores` restart with their queues of all sets and their transmit queues, see
-    /// [`Recoverable::begin_anew`](crate::Recoverable::begin_anew). Returns all registers that belong to them.
-    pub fn begin_anew(&mut self, dma: &mut D, cores: Range<u16>) -> Option<Vec<u32>> {
+    /// [`Recoverable::restart`](crate::Recoverable::restart). Returns all registers that belong to them.
+    pub fn restart(&mut self, dma: &mut D, cores: Range<u16>) -> Option<Vec<u32>> {
         let sets = self.receive.sets().len() as u16;
         let each = self.receive.queues() / sets;
         let mut all = Vec::new();
         for set in 0..sets {
             let queues = set * each + cores.start..set * each + cores.end;
-            let of_half = self.receive.recoverable()?.begin_anew(dma, queues.clone())?;
+            let of_half = self.receive.recoverable()?.restart(dma, queues.clone())?;
             all.extend(of_half.into_iter().map(|index| registers::RECEIVE + index));
             for queue in queues {
                 let state = &mut self.queues[usize::from(queue)];
@@ -166,7 +166,7 @@ impl<D: Dma> Nic<D> {
             }
         }
         for core in cores {
-            self.transmit.begin_anew(dma, usize::from(core));
+            self.transmit.restart(dma, usize::from(core));
             all.push(registers::TRANSMIT + u32::from(core));
         }
         Some(all)

@@ -189,7 +189,8 @@ impl<D: Dma> Chain<D> {
     /// Calls stage `number`; returns what it says and when that is done.
     fn call<T>(
         &mut self,
-        (dma, out): (&mut D, &mut InternalQueue),
+        dma: &mut D,
+        out: &mut InternalQueue,
         number: usize,
         ready: Time,
         work: impl FnOnce(&mut dyn Stage<D>, &mut Services<'_, D>) -> T,
@@ -203,16 +204,10 @@ impl<D: Dma> Chain<D> {
     }
 
     /// A frame passes the stages from number `from` on towards the host.
-    pub(crate) fn ingress(
-        &mut self,
-        (dma, out): (&mut D, &mut InternalQueue),
-        frame: &mut Frame<'_>,
-        from: usize,
-    ) -> Fate {
+    pub(crate) fn ingress(&mut self, dma: &mut D, out: &mut InternalQueue, frame: &mut Frame<'_>, from: usize) -> Fate {
         let mut ready = dma.now();
         for number in from..self.stages.len() {
-            let (verdict, until) =
-                self.call((dma, out), number, ready, |stage, services| stage.ingress(services, frame));
+            let (verdict, until) = self.call(dma, out, number, ready, |stage, services| stage.ingress(services, frame));
             ready = until;
             match verdict {
                 Verdict::Pass => {}
@@ -231,7 +226,7 @@ impl<D: Dma> Chain<D> {
     }
 
     /// A frame passes the stages towards the wire; `None` if it does not come through.
-    pub(crate) fn egress(&mut self, (dma, out): (&mut D, &mut InternalQueue), leaving: Leaving) -> Option<Leaving> {
+    pub(crate) fn egress(&mut self, dma: &mut D, out: &mut InternalQueue, leaving: Leaving) -> Option<Leaving> {
         let behind = leaving.behind.min(self.stages.len());
         let (queue, mut ready) = (leaving.queue, leaving.ready);
         let mut frame = match Frame::leaving(leaving) {
@@ -245,7 +240,7 @@ impl<D: Dma> Chain<D> {
                 continue;
             }
             let (verdict, until) =
-                self.call((dma, out), number, ready, |stage, services| stage.egress(services, &mut frame));
+                self.call(dma, out, number, ready, |stage, services| stage.egress(services, &mut frame));
             ready = until;
             match verdict {
                 Verdict::Pass => {}
@@ -269,7 +264,7 @@ impl<D: Dma> Chain<D> {
         let now = dma.now();
         for number in 0..self.stages.len() {
             if self.stages[number].due() <= now {
-                self.call((dma, out), number, now, |stage, services| stage.advance(services));
+                self.call(dma, out, number, now, |stage, services| stage.advance(services));
             }
         }
     }
@@ -285,7 +280,7 @@ impl<D: Dma> Chain<D> {
         let (number, index) = ((index / STAGE_REGISTERS) as usize, index % STAGE_REGISTERS);
         let now = dma.now();
         number < self.stages.len()
-            && self.call((dma, out), number, now, |stage, services| stage.write_register(services, index, value)).0
+            && self.call(dma, out, number, now, |stage, services| stage.write_register(services, index, value)).0
     }
 
     /// The value of register `index`, counted over all stages, and when it is known.
@@ -295,7 +290,7 @@ impl<D: Dma> Chain<D> {
         if number >= self.stages.len() {
             return None;
         }
-        let (value, ready) = self.call((dma, out), number, now, |stage, services| stage.read_register(services, index));
+        let (value, ready) = self.call(dma, out, number, now, |stage, services| stage.read_register(services, index));
         value.map(|value| (value, ready))
     }
 }

@@ -52,7 +52,7 @@ fn frame(protocol: u8, l4: &[u8]) -> Vec<u8> {
 
 fn steered(steering: &mut Steering, frame: &[u8]) -> u16 {
     let summary = nicforge_wire::parse_frame(frame).unwrap();
-    steering.queue_of(frame, &summary, (&Toeplitz::default(), 3))
+    steering.queue_of(frame, &summary, &Toeplitz::default(), 3)
 }
 
 /// What a host behind a balancer sent to a client, and a router on the way could not send on.
@@ -65,7 +65,7 @@ fn an_error_goes_to_the_queue_of_the_flow_that_it_quotes() {
     let queue_of = |steering: &Steering, frame: &[u8]| {
         let mut steering = steering.clone();
         let summary = nicforge_wire::parse_frame(frame).unwrap();
-        steering.queue_of(frame, &summary, (&rss, rss.hash(&summary)))
+        steering.queue_of(frame, &summary, &rss, rss.hash(&summary))
     };
     let turned = |frame: &[u8]| {
         let mut frame = frame.to_vec();
@@ -177,7 +177,7 @@ fn fragments_go_where_the_whole_packet_goes() {
     let rss = Toeplitz::default();
     let mut queue_of = |frame: &[u8]| {
         let summary = nicforge_wire::parse_frame(frame).unwrap();
-        steering.queue_of(frame, &summary, (&rss, rss.hash(&summary)))
+        steering.queue_of(frame, &summary, &rss, rss.hash(&summary))
     };
     let mut queues = std::collections::BTreeSet::new();
     for port in 0..50u8 {

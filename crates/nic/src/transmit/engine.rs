@@ -25,7 +25,7 @@ use crate::{DATA_BYTES_MAX, DropCounters, KeyTable, NicSpec, PortId, TxOffload};
 pub use internal::{Internal, InternalQueue};
 use sent::Sent;
 
-mod anew;
+mod restart;
 
 /// Words of descriptors fetched by one read, at most: 16 descriptors of a line.
 const WORDS_MAX: usize = 16 * 8;
@@ -324,7 +324,7 @@ impl TransmitEngine {
             let (queue, stamp, mark) = (Some(number as u16), descriptor.stamp, descriptor.mark);
             let behind = chain.len();
             let leaving = Leaving { bytes, port: self.port, queue, stamp, mark, left, ready: here, behind };
-            match chain.egress((dma, &mut self.internal), leaving) {
+            match chain.egress(dma, &mut self.internal, leaving) {
                 Some(leaving) => self.depart(leaving, gathered, egress),
                 None => self.take_room(gathered, here),
             }

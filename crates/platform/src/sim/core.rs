@@ -5,8 +5,8 @@
 
 use nicforge_units::{Cycles, Frequency, Time};
 
+pub use burst_lines::BurstLines;
 pub use cycles::CoreCycles;
-pub use near::Near;
 pub use with_devices::DeviceReader;
 
 use super::lent::{Agent, Lent, Turn};
@@ -30,7 +30,7 @@ pub struct SimCore {
     /// Fractions of the latency that an overlapping access costs, in 2^-16.
     independent_q16: u64,
     streaming_q16: u64,
-    near: Near,
+    near: BurstLines,
     mmio: Vec<MmioWrite>,
     /// The lock that it took last and holds.
     holds: Option<Addr>,
@@ -55,7 +55,7 @@ impl SimCore {
             spent: CoreCycles::default(),
             independent_q16: (65536.0 / config.mlp_independent) as u64,
             streaming_q16: (65536.0 / config.mlp_streaming) as u64,
-            near: Near::new(),
+            near: BurstLines::new(),
             mmio: Vec::new(),
             holds: None,
             link: None,
@@ -319,9 +319,9 @@ impl Cpu for SimCpu {
 }
 
 mod ahead;
+mod burst_lines;
 mod cycles;
 mod device_memory;
-mod near;
 mod run;
 #[cfg(test)]
 mod tests;

@@ -91,13 +91,7 @@ impl WriteCombining {
 
     /// Writes `len` bytes at `offset` of `line`, memory of `device`, at `now`; returns when the
     /// core goes on. The bytes lie in the line.
-    pub fn store(
-        &mut self,
-        (line, device): (u64, usize),
-        (offset, len): (u64, u64),
-        now: Time,
-        links: &mut [Link],
-    ) -> Time {
+    pub fn store(&mut self, line: u64, device: usize, offset: u64, len: u64, now: Time, links: &mut [Link]) -> Time {
         let bytes = (WHOLE >> (CACHE_LINE_BYTES - len)) << offset;
         let mut now = now;
         let place = match self.open.iter().position(|open| open.line == line) {

@@ -1,4 +1,4 @@
-//! The service: one thread owns the stack and all sockets.
+//! The service: one thread owns all sockets, and the stack unless that is split among threads.
 //!
 //! A turn takes what the kernel reports, all entries of all context queues, then what happened in the stack. A process
 //! writes entries before it closes a descriptor or dies, so entries are taken before closes are acted on.

@@ -104,16 +104,20 @@ impl Service {
             let to = application.control.try_clone().map_err(|_| Errno::MFILE);
             filter.and_then(|filter| Ok((filter, to?)))
         };
-        let watch = self.route.watch().ok_or(Errno::NETDOWN);
         let added = added.and_then(|(filter, to)| {
-            let watch = watch?;
             // Best effort: a smaller buffer loses more frames of a burst, counted.
             let _ = sockopt::set_socket_send_buffer_size(&to, OBSERVER_BUFFER);
-            match request {
-                Request::Capture => watch.capture(to, filter, most),
-                _ => watch.trace(to, filter),
+            let mut missed = false;
+            let any = self.route.watch(&mut |watch| match (to.try_clone(), request) {
+                (Ok(to), Request::Capture) => watch.capture(to, filter.clone(), most),
+                (Ok(to), _) => watch.trace(to, filter.clone()),
+                (Err(_), _) => missed = true,
+            });
+            match (any, missed) {
+                (false, _) => Err(Errno::NETDOWN),
+                (true, true) => Err(Errno::MFILE),
+                (true, false) => Ok(()),
             }
-            Ok(())
         });
         self.reply(index, added.map_or_else(|cause| cause.raw_os_error() as u32, |()| 0), 0, &[]);
     }

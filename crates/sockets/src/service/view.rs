@@ -86,6 +86,7 @@ impl HostView {
             ("orphans_reset", host.orphans_reset),
             ("port_errors", host.port_errors),
             ("lost_by_intent", host.lost),
+            ("fast_path_threads", host.threads as u64),
         ];
         let counters = all.into_iter().map(|(name, count)| (name.to_string(), count));
         let counters = counters.chain(host.tls.iter().cloned()).collect();

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::watch::Watch;
 
 mod figures;
+pub mod groups;
 pub mod loopback;
 pub mod loss;
 mod names;
@@ -57,6 +58,8 @@ pub struct Host {
     pub port_errors: u64,
     /// Frames lost by intent.
     pub lost: u64,
+    /// Fast-path threads at work, the service's own included.
+    pub threads: usize,
     /// What TLS on the NIC counted, by name.
     pub tls: Vec<(String, u64)>,
 }
@@ -157,7 +160,7 @@ pub struct Segments {
     pub not_sent: u32,
 }
 
-/// A TCP stack, driven by one thread. All calls return at once; results come as events.
+/// A TCP stack, as one thread sees it. All calls return at once; results come as events.
 pub trait Transport {
     /// Whether `address` is one of the stack's own.
     fn owns(&self, address: IpAddr) -> bool;
@@ -210,9 +213,9 @@ pub trait Transport {
     fn arm(&mut self) -> bool {
         true
     }
-    /// Observers of its frames, where it has frames.
-    fn watch(&mut self) -> Option<&mut Watch> {
-        None
+    /// Shows `add` all places where its frames can be observed; false where it has no frames.
+    fn watch(&mut self, _add: &mut dyn FnMut(&mut Watch)) -> bool {
+        false
     }
     /// Counters of its host, where it is one, with its connections and orphans.
     fn host(&self) -> Option<Host> {

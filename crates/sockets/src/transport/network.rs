@@ -16,6 +16,7 @@ use nicforge_units::Time;
 use rustix::io::Errno;
 
 use super::figures;
+use super::groups::mail::Mail;
 use super::loss::Loss;
 use super::names::{errno, refusal};
 pub use super::orphans::{ORPHANS, Orphans};
@@ -61,6 +62,8 @@ pub struct Network {
     watch: Watch,
     secure: Secure,
     loss: Loss,
+    /// Where it is one of several flow-groups of a host.
+    mail: Option<Mail>,
     /// Frames that the last poll took.
     took: usize,
     expects_none: bool,
@@ -88,6 +91,7 @@ impl Network {
             watch: Watch::default(),
             secure: Secure::default(),
             loss: Loss::new(0.0, 0),
+            mail: None,
             took: 0,
             expects_none: false,
             port_errors: 0,
@@ -102,6 +106,11 @@ impl Network {
     /// The same over a link that loses frames by intent.
     pub fn with_loss(self, loss: Loss) -> Network {
         Network { loss, ..self }
+    }
+
+    /// The same as a flow-group of a host that has several.
+    pub(super) fn with_mail(self, mail: Mail) -> Network {
+        Network { mail: Some(mail), ..self }
     }
 
     fn name(&mut self) -> Id {
@@ -166,7 +175,8 @@ impl Transport for Network {
     }
 
     fn set_time(&mut self, now: Time) {
-        self.now = now;
+        // Threads read the clock before they have their turn.
+        self.now = self.now.max(now);
     }
 
     fn listen(&mut self, at: SocketAddr, backlog: usize) -> Result<Id, Errno> {
@@ -308,7 +318,8 @@ impl Transport for Network {
     }
 
     fn poll(&mut self, now: Time, events: &mut Vec<Event>) -> bool {
-        self.now = now;
+        self.set_time(now);
+        let now = self.now;
         if now >= self.look_at {
             self.look_at = now + LOOK_EVERY;
             self.port_errors += u64::from(self.port.look().is_err());
@@ -352,8 +363,9 @@ impl Transport for Network {
         self.port.arm()
     }
 
-    fn watch(&mut self) -> Option<&mut Watch> {
-        Some(&mut self.watch)
+    fn watch(&mut self, add: &mut dyn FnMut(&mut Watch)) -> bool {
+        add(&mut self.watch);
+        true
     }
 
     fn host(&self) -> Option<Host> {
@@ -361,8 +373,9 @@ impl Transport for Network {
             counters: *self.stack.counters(),
             connections: self.stack.connection_count(),
             orphans_reset: self.orphans.reset,
-            port_errors: self.port_errors,
+            port_errors: self.port_errors + self.mail.as_ref().map_or(0, |mail| mail.lost),
             lost: self.loss.lost,
+            threads: 1,
             tls: self.secure.counters(),
         })
     }

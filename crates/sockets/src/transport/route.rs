@@ -185,8 +185,8 @@ impl Transport for Route {
         self.network.as_mut().is_none_or(|network| network.arm())
     }
 
-    fn watch(&mut self) -> Option<&mut Watch> {
-        self.network.as_mut()?.watch()
+    fn watch(&mut self, add: &mut dyn FnMut(&mut Watch)) -> bool {
+        self.network.as_mut().is_some_and(|network| network.watch(add))
     }
 
     fn host(&self) -> Option<Host> {

@@ -221,7 +221,9 @@ fn a_trace_follows_one_loss_from_duplicates_to_repair() {
     let mut hosts = hosts_that_lose(|number, frame| number == 5 && frame.len() > 1000);
     let kinds = (rustix::net::AddressFamily::UNIX, rustix::net::SocketType::SEQPACKET);
     let (ours, theirs) = rustix::net::socketpair(kinds.0, kinds.1, rustix::net::SocketFlags::NONBLOCK, None).unwrap();
-    hosts[0].watch().unwrap().trace(theirs, Filter::parse("port 80").unwrap());
+    let mut theirs = Some(theirs);
+    let filter = Filter::parse("port 80").unwrap();
+    assert!(hosts[0].watch(&mut |watch| watch.trace(theirs.take().unwrap(), filter.clone())));
     let at = "10.0.0.2:80".parse().unwrap();
     let listener = hosts[1].listen(at, 4).unwrap();
     let client = hosts[0].connect("10.0.0.1:4000".parse().unwrap(), at).unwrap();

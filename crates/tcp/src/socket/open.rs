@@ -116,10 +116,11 @@ impl<B: Buffers> Sockets<B> {
         let socket = self.socket_ref(fd)?;
         match socket.kind {
             Kind::Listening(_) => return Err(Errno::IS_CONNECTED),
+            // Whoever was told of a connection keeps it, even after its end.
+            Kind::Connection(_) if socket.connect_reported => return Err(Errno::IS_CONNECTED),
             Kind::Connection(_) => {
                 return match self.connect_outcome(fd)? {
                     None => Err(Errno::ALREADY),
-                    Some(Ok(())) if self.socket_ref(fd)?.connect_reported => Err(Errno::IS_CONNECTED),
                     Some(outcome) => {
                         self.socket_mut(fd)?.connect_reported = true;
                         outcome

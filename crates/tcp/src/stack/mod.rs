@@ -6,6 +6,7 @@
 
 mod calls;
 mod cookie;
+mod counters;
 mod demux;
 mod frames;
 mod host;
@@ -32,6 +33,7 @@ use listen::{Listener, Request};
 use neighbour::Neighbours;
 use secret::Secret;
 
+pub use counters::StackCounters;
 pub use host::{Address, HostConfig, Medium};
 pub use input::{Arrival, Envelope};
 pub use output::{Departure, Outgoing};
@@ -105,41 +107,6 @@ pub enum StackError {
     /// The identifier names nothing.
     #[error("there is no such connection or listener")]
     Gone,
-}
-
-/// Counters of a host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StackCounters {
-    /// Frames received.
-    pub frames_in: u64,
-    /// Frames sent.
-    pub frames_out: u64,
-    /// Frames that are too short, not IP or not for us.
-    pub not_ours: u64,
-    /// Frames with a wrong header or checksum.
-    pub malformed: u64,
-    /// Fragments, which this stack does not reassemble.
-    pub fragments: u64,
-    /// Segments for no connection and no listener.
-    pub no_port: u64,
-    /// RSTs sent for them.
-    pub resets_out: u64,
-    /// SYNs dropped because the accept queue was full.
-    pub accept_queue_full: u64,
-    /// SYNs dropped because the backlog was full and cookies are off.
-    pub backlog_full: u64,
-    /// SYN cookies sent.
-    pub cookies_out: u64,
-    /// Connections that a cookie opened.
-    pub cookies_in: u64,
-    /// Acknowledgments whose cookie was wrong or old.
-    pub cookies_bad: u64,
-    /// Answers dropped because too many waited.
-    pub answers_dropped: u64,
-    /// ICMP errors ignored because they name nothing of ours.
-    pub icmp_ignored: u64,
-    /// Connections dropped for want of buffers.
-    pub no_buffer: u64,
 }
 
 struct Entry<R> {

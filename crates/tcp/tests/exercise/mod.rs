@@ -285,7 +285,16 @@ fn one_call(host: &mut Host, other: [u8; 4], choices: &mut Choices, now: Time) {
         }
         1 => sockets.bind(fd, SocketName { ip: [0, 0, 0, 0].into(), port: 1000 + u16::from(choices.byte() % 4) }),
         2 => sockets.listen(fd, i32::from(choices.byte() % 4)),
-        3 => sockets.connect(fd, SocketName { ip: other.into(), port: 1000 + u16::from(choices.byte() % 4) }, now),
+        3 => {
+            let name = SocketName { ip: other.into(), port: 1000 + u16::from(choices.byte() % 4) };
+            let outcome = sockets.connect(fd, name, now);
+            if outcome == Err(Errno::IN_PROGRESS) {
+                // A new connection, after one that ended before the program knew of it.
+                host.wrote.remove(&fd);
+                host.read.remove(&fd);
+            }
+            outcome
+        }
         4 => sockets.accept(fd, true).map(|new| host.fds.push(new)),
         5 | 6 => {
             let from = host.wrote.get(&fd).copied().unwrap_or(0);

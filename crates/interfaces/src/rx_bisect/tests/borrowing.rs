@@ -32,7 +32,7 @@ fn own_buffers_first_then_those_of_others() {
 /// borrows from its set.
 #[test]
 fn sets_of_cores_are_apart_and_a_ring_may_serve_several() {
-    let topology = Topology::in_sets(4, (2, 16), 64, 2);
+    let topology = Topology::in_sets(4, 2, 16, 64, 2);
     assert_eq!(topology.links, [(0, 0), (1, 2)]);
     let associated = |bx: usize| topology.bx[bx].associated.clone();
     assert_eq!([0, 1, 2, 3].map(associated), [[0], [0], [1], [1]]);
@@ -51,7 +51,7 @@ fn sets_of_cores_are_apart_and_a_ring_may_serve_several() {
 
 #[test]
 fn cores_may_have_several_rings() {
-    let topology = Topology::in_sets(2, (4, 8), 64, 1);
+    let topology = Topology::in_sets(2, 4, 8, 64, 1);
     assert_eq!(topology.links, [(0, 0), (1, 1), (2, 0), (3, 1)]);
     let mut bench: Bench<Flat> = bench(&topology, AxChoice::Random, Consumption::Parallel);
     for _ in 0..32 {
@@ -82,10 +82,10 @@ fn lent_buffers_are_known_until_a_queue_restarts() {
         [0, 1, 2].map(|queue| (of(queue).borrowed, of(queue).lent))
     };
     assert_eq!(counted(&bench), [(6, 0), (0, 3), (0, 3)]);
-    bench.begin_anew(1..2).unwrap();
+    bench.restart(1..2).unwrap();
     assert_eq!(lent(&bench), [0, 3, 0, 0], "the dead one's are settled");
     assert_eq!(counted(&bench), [(6, 0), (0, 3), (0, 3)], "counts go on");
-    bench.begin_anew(0..1).unwrap();
+    bench.restart(0..1).unwrap();
     assert_eq!(lent(&bench), [0, 0, 0, 0], "and the borrower's");
 }
 
@@ -96,7 +96,7 @@ fn notices_for_a_core_that_is_gone_are_gone() {
     let mut bench: Bench<Flat> = bench(&topology, AxChoice::Random, BATCHED);
     (0..8 + 2).for_each(|_| bench.send(0, 60).unwrap());
     assert_eq!(waiting(&bench), [10, 2]);
-    let registers = bench.begin_anew(1..2);
+    let registers = bench.restart(1..2);
     assert_eq!(registers, Some(vec![1, 2 + 1]));
     assert_eq!(waiting(&bench), [10, 0]);
     assert!(bench.write_register(3, 0));

@@ -61,7 +61,7 @@ fn notices_wait_for_a_packet_and_go_with_it() {
 #[test]
 fn held_back_packets_leave_room_for_a_burst() {
     for (entries, held_back) in [(4, 0), (8, 1), (16, 3), (32, 7), (64, 7)] {
-        let topology = Topology::in_sets(2, (1, 128), entries, 1);
+        let topology = Topology::in_sets(2, 1, 128, entries, 1);
         let options = options(AxChoice::Random, BATCHED);
         let mut bench: Bench<Flat> = bench_of(&topology, options);
         for round in 1..=entries {
@@ -141,7 +141,7 @@ fn each_notice_has_its_own_time() {
 
 #[test]
 fn a_notice_that_takes_the_last_entry_is_written_at_once() {
-    let topology = Topology::in_sets(2, (1, 128), 32, 1);
+    let topology = Topology::in_sets(2, 1, 128, 32, 1);
     let mut bench: Bench<Flat> = bench_of(&topology, options(AxChoice::Random, BATCHED));
     (0..31).for_each(|_| bench.send(0, 60).unwrap());
     assert_eq!(sends(&mut bench, 1), (1, 2));

@@ -68,7 +68,7 @@ fn bench_with<G: Ground>(topology: &Topology, options: Options, buffers: usize, 
         ..Setup::default()
     };
     let mut bench = Bench::built("rx_bisect", &setup, |plan, space| {
-        let (nic, drivers) = build_with(plan, (topology, &options), space).unwrap();
+        let (nic, drivers) = build_with(plan, topology, &options, space).unwrap();
         Halves::new(nic, drivers)
     });
     bench.start();

@@ -15,7 +15,7 @@ fn build(change: impl FnOnce(&mut Topology)) -> Result<(), InterfaceError> {
     let pool = Pool::new(&mut space, 64);
     let setup = Setup { queues: 3, ..Setup::default() };
     let options = options(AxChoice::Random, BATCHED);
-    build_with(&setup.plan(pool), (&topology, &options), &mut space).map(|_| ())
+    build_with(&setup.plan(pool), &topology, &options, &mut space).map(|_| ())
 }
 
 #[track_caller]

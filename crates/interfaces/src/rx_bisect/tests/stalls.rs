@@ -80,7 +80,7 @@ fn a_core_that_lent_its_last_buffer_is_notified_at_once() {
 /// come that brings them. Core 0 allocates for all and gets little else than notices.
 fn small_reception_rings_go_on<G: Ground>(entries: usize) {
     let consumption = Consumption::Batched(Time::from_ms(100));
-    let topology = Topology::in_sets(2, (1, 64), entries, 1);
+    let topology = Topology::in_sets(2, 1, 64, entries, 1);
     let options = options(AxChoice::Random, consumption);
     let mut bench: Bench<G> = bench_with(&topology, options, 256, 0);
     bench.pass(Time::from_us(10));
@@ -108,7 +108,7 @@ fn notices_that_fill_a_reception_ring_are_written_at_once() {
 /// Four cores, of which those with an Ax ring allocate for all. The first of them stops; returns how
 /// many of the others' 300 frames are received.
 fn received_while_an_allocator_stands(rings: usize) -> (usize, Bench<Flat>) {
-    let topology = Topology::in_sets(4, (rings, 32), 64, 1);
+    let topology = Topology::in_sets(4, rings, 32, 64, 1);
     assert_eq!(topology.links[0], (0, 0));
     let mut bench: Bench<Flat> = bench(&topology, AxChoice::Random, BATCHED);
     let mut received = 0;

@@ -20,11 +20,11 @@ use crate::live::device::{Done, Order, Ordered};
 use crate::live::layout::Blueprint;
 use crate::live::pin::Places;
 use crate::live::worker::Worker;
+use crate::live::{LiveRunError, Region};
 use crate::live::{Shared, locked};
-use crate::run::RunError;
 use nicforge_options::{ConfigError, Place as PlaceInFile};
 
-mod anew;
+mod restart;
 
 /// How often it looks after its workers when nobody calls.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -62,12 +62,14 @@ impl Keeper {
     /// # Errors
     /// Somebody listens there already, something else is there, or the system does not let us.
     pub fn new(
-        (path, place): (&Path, &PlaceInFile),
+        path: &Path,
+        place: &PlaceInFile,
         groups: Vec<Range<usize>>,
-        (blueprint, cores): (Blueprint, Places),
-        (control, bell): (Control, Bell),
+        blueprint: Blueprint,
+        cores: Places,
+        region: Region,
         orders: Sender<Ordered>,
-    ) -> Result<Keeper, RunError> {
+    ) -> Result<Keeper, LiveRunError> {
         let failed = || LiveError::of(format!("socket {}", path.display()));
         let listener = listen(path, place)?;
         let owner_only = std::fs::Permissions::from_mode(0o600);
@@ -82,8 +84,8 @@ impl Keeper {
             groups,
             blueprint,
             cores,
-            control,
-            bell,
+            control: region.control,
+            bell: region.bell,
             orders,
             stopping: false,
         })
@@ -91,7 +93,12 @@ impl Keeper {
 
     /// Looks after the workers until `stop`, then lets them end. Returns the buffers that they and
     /// those who stood in for them answer for.
-    pub(in crate::live) fn run(&mut self, shared: &Shared, stop: &AtomicBool, pools: &[Pool]) -> Result<i64, RunError> {
+    pub(in crate::live) fn run(
+        &mut self,
+        shared: &Shared,
+        stop: &AtomicBool,
+        pools: &[Pool],
+    ) -> Result<i64, LiveRunError> {
         while !stop.load(Ordering::Acquire) {
             self.look(shared, LOOK_EVERY)?;
         }
@@ -124,7 +131,7 @@ impl Keeper {
     }
 
     /// One round: who calls, what was said, who is gone.
-    fn look(&mut self, shared: &Shared, timeout: Duration) -> Result<(), RunError> {
+    fn look(&mut self, shared: &Shared, timeout: Duration) -> Result<(), LiveRunError> {
         let mut files = vec![self.listener.as_fd()];
         files.extend(self.callers.iter().map(|caller| caller.stream.as_fd()));
         for place in &self.places {
@@ -178,7 +185,7 @@ impl Keeper {
                         group.start,
                         group.end - 1
                     ));
-                    self.begin_anew(shared, number, false);
+                    self.restart(shared, number, false);
                 }
                 _ => {}
             }
@@ -260,7 +267,7 @@ impl Keeper {
     /// `caller` gets place `number`.
     fn invite(&mut self, shared: &Shared, number: usize, mut caller: Member) {
         self.places[number].state = State::Free;
-        self.begin_anew(shared, number, true);
+        self.restart(shared, number, true);
         let place = &mut self.places[number];
         let mut invitation = Invitation::new(&self.blueprint, number, place.order, place.used);
         invitation.core = self.cores.worker(number);
@@ -303,7 +310,7 @@ impl Keeper {
         }
         self.control.set_gone(number, true);
         shared.tell(format!("worker {number} is lost: {why}"));
-        self.begin_anew(shared, number, false);
+        self.restart(shared, number, false);
     }
 
     fn now(&self) -> Time {

@@ -12,13 +12,13 @@ use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
 use serde::{Deserialize, Serialize};
 
+use crate::live::LiveRunError;
 use crate::live::assemble::app_config;
 use crate::live::config::{LiveConfig, app_owners};
 use crate::live::idle::{Idle, IdleOptions};
 use crate::live::layout::Blueprint;
 use crate::live::ports::PortConfig;
 use crate::live::worker::WorkerCounts;
-use crate::run::RunError;
 use crate::scenario::parse_override;
 use crate::settings::Catalogue;
 
@@ -137,8 +137,8 @@ impl Invitation {
     ///
     /// # Errors
     /// A setting that this program does not know, or a file that is not here.
-    pub fn blueprint(&self, catalogue: &Arc<Catalogue>) -> Result<Blueprint, RunError> {
-        let wrong = |error: ConfigError| RunError::Attach(error.to_string());
+    pub fn blueprint(&self, catalogue: &Arc<Catalogue>) -> Result<Blueprint, LiveRunError> {
+        let wrong = |error: ConfigError| LiveRunError::Attach(error.to_string());
         let place = Place::argument("attach");
         let mut config = LiveConfig::of_defaults(catalogue);
         config.live.set("idle", self.idle, place.clone());
@@ -152,7 +152,7 @@ impl Invitation {
         }
         // Rings that do not go together are the other side's mistake.
         let checked = config.settings.check_interface();
-        checked.map_err(|finding| RunError::Attach(format!("{}; {}", finding.wrong, finding.right)))?;
+        checked.map_err(|finding| LiveRunError::Attach(format!("{}; {}", finding.wrong, finding.right)))?;
         let mut map = PortMap::paired(self.ports.len() as u8);
         for (port, plan) in map.0.iter_mut().zip(&self.ports) {
             port.mac = MacAddress(plan.mac);

@@ -144,7 +144,7 @@ impl Place {
 
     /// Its queues began anew. What was in them is lost, and so is what whoever worked there had in
     /// its hands or dropped and could not tell any more.
-    pub fn begin_anew(&mut self, done: Served) {
+    pub fn restart(&mut self, done: Served) {
         let mut past = std::mem::take(&mut self.now);
         let known = done.served + past.drops.total() + past.kept;
         if known > done.delivered {

@@ -16,11 +16,11 @@ use nicforge_platform::{Addr, Cpu, Ground};
 
 use super::message::{Invitation, LINE_MAX, Reply, Said, Told, VERSION};
 use super::place::line;
+use crate::live::LiveRunError;
 use crate::live::layout::{Blueprint, Layout};
 use crate::live::locked;
 use crate::live::pin::go_to;
 use crate::live::worker::{Ended, Worker, WorkerCounts, WorkerParts};
-use crate::run::RunError;
 use crate::settings::Catalogue;
 
 #[cfg(test)]
@@ -53,7 +53,7 @@ pub fn attach(
     catalogue: &Arc<Catalogue>,
     stop: &AtomicBool,
     told: &mut dyn FnMut(usize),
-) -> Result<Attached, RunError> {
+) -> Result<Attached, LiveRunError> {
     let failed = || LiveError::of(format!("socket {}", socket.display()));
     let mut stream = UnixStream::connect(socket).map_err(|cause| nobody(socket, &cause))?;
     let times = stream.set_read_timeout(Some(PATIENCE));
@@ -79,7 +79,7 @@ pub fn attach(
         ended
     })?;
     match dismissed.into_inner() {
-        Ok(Some(why)) => Err(RunError::Attach(why)),
+        Ok(Some(why)) => Err(LiveRunError::Attach(why)),
         _ => Ok(Attached { worker: invitation.worker, counts }),
     }
 }
@@ -111,7 +111,7 @@ fn listen(stream: UnixStream, stop: &AtomicBool, dismissed: &Mutex<Option<String
     stop.store(true, Ordering::Release);
 }
 
-fn receive_invitation(stream: &UnixStream) -> Result<(Box<Invitation>, Vec<OwnedFd>), RunError> {
+fn receive_invitation(stream: &UnixStream) -> Result<(Box<Invitation>, Vec<OwnedFd>), LiveRunError> {
     let (mut text, mut files) = (Vec::new(), Vec::new());
     let mut bytes = vec![0; LINE_MAX];
     while !text.ends_with(b"\n") {
@@ -120,13 +120,13 @@ fn receive_invitation(stream: &UnixStream) -> Result<(Box<Invitation>, Vec<Owned
         text.extend_from_slice(&bytes[..count]);
         if count == 0 || text.len() > LINE_MAX {
             let wrong = "whoever listens there hung up; is it `nicforge live`?";
-            return Err(RunError::Attach(wrong.into()));
+            return Err(LiveRunError::Attach(wrong.into()));
         }
     }
     match serde_json::from_slice(&text) {
         Ok(Reply::Welcome(invitation)) => Ok((invitation, files)),
-        Ok(Reply::Refused(why)) => Err(RunError::Attach(why)),
-        _ => Err(RunError::Attach("whoever listens there speaks otherwise".into())),
+        Ok(Reply::Refused(why)) => Err(LiveRunError::Attach(why)),
+        _ => Err(LiveRunError::Attach("whoever listens there speaks otherwise".into())),
     }
 }
 
@@ -141,11 +141,11 @@ struct Member {
 
 impl Member {
     /// Takes place in the region; its queues are up afterwards.
-    fn new(blueprint: Blueprint, invitation: &Invitation, files: Vec<OwnedFd>) -> Result<Member, RunError> {
+    fn new(blueprint: Blueprint, invitation: &Invitation, files: Vec<OwnedFd>) -> Result<Member, LiveRunError> {
         let layout = blueprint.lay_out()?;
         let files: [OwnedFd; 2] = files
             .try_into()
-            .map_err(|files: Vec<OwnedFd>| RunError::Attach(format!("{} files came and not 2", files.len())))?;
+            .map_err(|files: Vec<OwnedFd>| LiveRunError::Attach(format!("{} files came and not 2", files.len())))?;
         let [region, event] = files;
         let control = Control::attach(region, &layout.space, &layout.shape)?;
         let place = invitation.worker;
@@ -160,7 +160,7 @@ impl Member {
         Ok(Member { worker, blueprint, control, place, order: invitation.order })
     }
 
-    fn work(&mut self, stream: &mut UnixStream, stop: &AtomicBool) -> Result<(), RunError> {
+    fn work(&mut self, stream: &mut UnixStream, stop: &AtomicBool) -> Result<(), LiveRunError> {
         self.control.follow(self.place, self.order);
         let mut say = |said: &Said| {
             // Whoever is not there any more is noticed by the thread that listens.
@@ -186,22 +186,22 @@ impl Member {
     }
 
     /// Touches nothing until the device lets it go on, with other queues.
-    fn halt(&mut self, order: u64, stop: &AtomicBool) -> Result<(), RunError> {
+    fn halt(&mut self, order: u64, stop: &AtomicBool) -> Result<(), LiveRunError> {
         let parts = parts_of(self.blueprint.lay_out()?, self.place)?;
         self.control.follow(self.place, order);
         while self.control.order_of(self.place) == order && !stop.load(Ordering::Acquire) {
             std::thread::sleep(HALT);
         }
         self.order = self.control.order_of(self.place);
-        self.worker.begin_anew(parts);
+        self.worker.restart(parts);
         self.control.follow(self.place, self.order);
         Ok(())
     }
 }
 
-fn parts_of<G: Ground>(layout: Layout<G>, place: usize) -> Result<WorkerParts<G::Cpu>, RunError> {
+fn parts_of<G: Ground>(layout: Layout<G>, place: usize) -> Result<WorkerParts<G::Cpu>, LiveRunError> {
     let parts = layout.workers.into_iter().nth(place);
-    parts.ok_or_else(|| RunError::Attach(format!("there is no worker {place}")))
+    parts.ok_or_else(|| LiveRunError::Attach(format!("there is no worker {place}")))
 }
 
 /// What whoever worked here before left in its tables is not for this one.

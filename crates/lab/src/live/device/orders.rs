@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// What the device needs to take buffers back.
 #[derive(Debug)]
-pub struct Books {
+pub struct Ownership {
     /// Who has which buffer, of each pool.
     pub ledgers: Vec<Ledger>,
     /// Workers there are.
@@ -26,7 +26,7 @@ pub struct Books {
     pub holders: usize,
 }
 
-impl Books {
+impl Ownership {
     /// Takes the locks of all pools, from workers that `goes` says are gone if need be; else says
     /// who does not give one back.
     fn lock(&self, control: &Control, goes: impl Fn(&usize) -> bool) -> Result<(), usize> {
@@ -114,7 +114,7 @@ impl Device {
             let done = match order {
                 Order::Close(workers) => self.set_closed(workers, true),
                 Order::Open(worker) => self.set_closed(worker..worker + 1, false),
-                Order::BeginAnew(workers, absent) => self.begin_anew(workers, &absent),
+                Order::BeginAnew(workers, absent) => self.restart(workers, &absent),
             };
             // Who asked and went away needs no answer.
             let _ = answer.send(done);
@@ -126,7 +126,7 @@ impl Device {
     /// where the interface cannot begin queues anew, so that a worker's death would be the end.
     pub fn close_all(&mut self, workers: usize) -> bool {
         self.set_closed(0..workers, true);
-        !matches!(self.begin_anew(0..workers, &[]), Done::Never)
+        !matches!(self.restart(0..workers, &[]), Done::Never)
     }
 
     fn set_closed(&mut self, workers: Range<usize>, closed: bool) -> Done {
@@ -140,12 +140,12 @@ impl Device {
         Done::Yes
     }
 
-    fn begin_anew(&mut self, workers: Range<usize>, absent: &[usize]) -> Done {
-        let Some(books) = &self.books else {
+    fn restart(&mut self, workers: Range<usize>, absent: &[usize]) -> Done {
+        let Some(ownership) = &self.ownership else {
             return Done::Never;
         };
         let goes = |worker: &usize| workers.contains(worker) || absent.contains(worker);
-        if let Err(holder) = books.lock(&self.control, goes) {
+        if let Err(holder) = ownership.lock(&self.control, goes) {
             return Done::Held(holder);
         }
         let mut all = vec![Served::default(); workers.len()];
@@ -156,11 +156,11 @@ impl Device {
                 counted.delivered += queues.map(|queue| nic.delivered_to(queue)).sum::<u64>();
                 counted.served += nic.transmit.served_of(worker);
             }
-            self.lent.resize(books.workers, 0);
+            self.lent.resize(ownership.workers, 0);
             settle(nic, &workers, &mut self.lent);
             let device = nic.port().0;
-            let Some(registers) = nic.begin_anew(&mut self.way.cpu.dma, cores.clone()) else {
-                books.unlock(&self.control, books.ledgers.len());
+            let Some(registers) = nic.restart(&mut self.way.cpu.dma, cores.clone()) else {
+                ownership.unlock(&self.control, ownership.ledgers.len());
                 return Done::Never;
             };
             for watched in &mut self.registers {
@@ -176,19 +176,19 @@ impl Device {
         for half in self.nics.iter_mut().filter_map(played) {
             half.claim(&mut self.way);
         }
-        for ledger in &books.ledgers {
-            ledger.reclaim(&mut self.way.cpu.cpu, &gone, books.holders);
+        for ledger in &ownership.ledgers {
+            ledger.reclaim(&mut self.way.cpu.cpu, &gone, ownership.holders);
         }
         for worker in workers {
             self.control.forget_worker(worker);
         }
-        books.unlock(&self.control, books.ledgers.len());
+        ownership.unlock(&self.control, ownership.ledgers.len());
         Done::Anew(all)
     }
 
     /// Descriptors of each worker that named no buffer or no memory, and transmit doorbells that cannot be.
     pub(super) fn count_nonsense(&self) -> Vec<u64> {
-        let workers = self.books.as_ref().map_or(0, |books| books.workers);
+        let workers = self.ownership.as_ref().map_or(0, |ownership| ownership.workers);
         let of = |worker: usize| {
             let of_nic = self.nics.iter().map(|nic| {
                 let queues = nic.queues_of(worker as u16);

@@ -1,7 +1,7 @@
 //! NICs that are played (interface `emulated`): this thread is the physical NIC, and in between the core
 //! that makes another of it.
 
-use nicforge_interfaces::emulated::{self, NicHalf, Way};
+use nicforge_interfaces::emulated::{self, CoreDma, NicHalf};
 use nicforge_nic::{Nic, PoolCache, registers};
 use nicforge_platform::live::{DeviceCpu, LiveDma};
 use nicforge_platform::{Dma, Live, Register};
@@ -28,7 +28,7 @@ fn ring(half: &mut NicHalf<Live>, core: &mut DeviceCpu) {
 }
 
 /// The core that plays `nic`, if one does, fills its physical rings with buffers of `pool`.
-pub fn fill(nic: &mut Nic<LiveDma>, way: &mut Way<DeviceCpu>, pool: &mut PoolCache) {
+pub fn fill(nic: &mut Nic<LiveDma>, way: &mut CoreDma<DeviceCpu>, pool: &mut PoolCache) {
     if let Some(half) = played(nic) {
         half.fill(way, pool);
         ring(half, &mut way.cpu);

@@ -44,7 +44,7 @@ impl Device {
 
     /// Which workers have had what cannot be in a register for a while, so that nothing goes on there.
     pub(super) fn impossible(&self) -> Vec<bool> {
-        let workers = self.books.as_ref().map_or(0, |books| books.workers);
+        let workers = self.ownership.as_ref().map_or(0, |books| books.workers);
         let mut impossible = vec![false; workers];
         let now = self.way.cpu.dma.now();
         let lasts = |at: Time| now.saturating_sub(at) >= IMPOSSIBLE_FOR;

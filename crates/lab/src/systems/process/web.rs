@@ -108,12 +108,7 @@ pub struct Server {
 impl Server {
     /// Over `connections` connections, some of which may be other processes'; the files are at the
     /// first of the addresses, requests are read to the second.
-    pub fn new(
-        files: Files,
-        (memory, requests_at): (Addr, Addr),
-        connections: usize,
-        work: (Cycles, Cycles),
-    ) -> Server {
+    pub fn new(files: Files, memory: Addr, requests_at: Addr, connections: usize, work: (Cycles, Cycles)) -> Server {
         Server { files, memory, requests_at, requests: vec![0; connections], current: 0, work }
     }
 

@@ -23,7 +23,7 @@ impl Kernel {
             Call::Send { connection, from, len, gives_way } => {
                 let lock = self.connections[connection].lock;
                 lock.hold(cpu, |cpu| {
-                    self.send_some(core, cpu, connection, (from, len), gives_way);
+                    self.send_some(core, cpu, connection, from, len, gives_way);
                 });
             }
             Call::Receive { connection, to, len, all } => {
@@ -64,7 +64,8 @@ impl Kernel {
         core: usize,
         cpu: &mut DeviceReader<'_>,
         number: usize,
-        (from, len): (Addr, u64),
+        from: Addr,
+        len: u64,
         gives_way: bool,
     ) {
         let connection = &mut self.connections[number];

@@ -19,7 +19,8 @@ impl Kernel {
     /// The cause by which the packet is dropped; it is the caller's still.
     pub(super) fn forward(
         &mut self,
-        (core, nic): (usize, usize),
+        core: usize,
+        nic: usize,
         cpu: &mut DeviceReader<'_>,
         packet: &mut Received,
         gateway: &mut Gateway,

@@ -33,20 +33,20 @@ impl Kernel {
         let taken = match self.gateway.take() {
             Some(mut gateway) => {
                 let lock = gateway.lock;
-                let taken = lock.hold(cpu, |cpu| self.forward((core, nic), cpu, &mut packet, &mut gateway));
+                let taken = lock.hold(cpu, |cpu| self.forward(core, nic, cpu, &mut packet, &mut gateway));
                 self.gateway = Some(gateway);
                 taken
             }
-            None => self.accept((core, nic), cpu, &mut packet),
+            None => self.accept(core, nic, cpu, &mut packet),
         };
         if let Err(cause) = taken {
             self.drops.count(cause);
-            self.give_up((core, nic), cpu, &packet);
+            self.give_up(core, nic, cpu, &packet);
         }
     }
 
     /// Frees a packet that nobody wants.
-    fn give_up(&mut self, (core, nic): (usize, usize), cpu: &mut DeviceReader<'_>, packet: &Received) {
+    fn give_up(&mut self, core: usize, nic: usize, cpu: &mut DeviceReader<'_>, packet: &Received) {
         if let Some(deferred) = packet.deferred {
             self.drivers[nic].drop_deferred(cpu, deferred);
         }
@@ -65,7 +65,8 @@ impl Kernel {
     /// Gives a packet to its connection, or says why it has none.
     fn accept(
         &mut self,
-        (core, nic): (usize, usize),
+        core: usize,
+        nic: usize,
         cpu: &mut DeviceReader<'_>,
         packet: &mut Received,
     ) -> Result<(), &'static str> {
@@ -87,7 +88,7 @@ impl Kernel {
         let number = self.connection_at(segment.local_port).ok_or("no_socket")?;
         let lock = self.connections[number].lock;
         lock.hold(cpu, |cpu| {
-            self.take_segment((core, nic), cpu, number, packet, &segment);
+            self.take_segment(core, nic, cpu, number, packet, &segment);
         });
         Ok(())
     }
@@ -101,7 +102,8 @@ impl Kernel {
     /// Gives connection `number` a segment.
     fn take_segment(
         &mut self,
-        (core, nic): (usize, usize),
+        core: usize,
+        nic: usize,
         cpu: &mut DeviceReader<'_>,
         number: usize,
         packet: &Received,

@@ -101,7 +101,7 @@ impl TransmitEngine {
             Leaving { bytes, port, queue: None, stamp, mark: 0, left: TxOffload::default(), ready: now, behind };
         let passed = match behind {
             0 => Some(leaving),
-            _ => chain.egress((dma, &mut self.internal), leaving),
+            _ => chain.egress(dma, &mut self.internal, leaving),
         };
         if let Some(leaving) = passed {
             let len = Bytes(leaving.bytes.len() as u64);

@@ -194,7 +194,8 @@ impl PacketPort {
     fn hand_over(
         &mut self,
         slot: usize,
-        (len, tag): (usize, Option<[u8; VLAN_TAG_LEN]>),
+        len: usize,
+        tag: Option<[u8; VLAN_TAG_LEN]>,
         longest: usize,
         each: &mut dyn FnMut(&[u8], TxOffload),
     ) -> usize {
@@ -246,7 +247,8 @@ impl Port for PacketPort {
                 }
                 drained = self.waiting.len() < BATCH;
             }
-            frames += self.hand_over(self.next, self.waiting[self.next], longest, each);
+            let (len, tag) = self.waiting[self.next];
+            frames += self.hand_over(self.next, len, tag, longest, each);
             self.next += 1;
         }
         self.counters.received += frames as u64;

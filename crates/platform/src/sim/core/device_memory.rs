@@ -19,12 +19,12 @@ impl SimCpu {
     }
 
     /// Writes `len` bytes at `offset` of a line of a device's memory.
-    pub(super) fn store_to_device(&mut self, line: u64, part: (u64, u64)) {
+    pub(super) fn store_to_device(&mut self, line: u64, offset: u64, len: u64) {
         let Some(device) = self.host.nicmem.device_of(line) else {
             return;
         };
         let (now, links) = (self.core.cursor, &mut self.host.links);
-        let goes_on = self.core.combining.store((line, device), part, now, links);
+        let goes_on = self.core.combining.store(line, device, offset, len, now, links);
         self.stall(goes_on - now);
     }
 
@@ -34,8 +34,7 @@ impl SimCpu {
         while from < end {
             let until = (from / CACHE_LINE_BYTES + 1) * CACHE_LINE_BYTES;
             let until = until.min(end);
-            let part = (from % CACHE_LINE_BYTES, until - from);
-            self.store_to_device(from / CACHE_LINE_BYTES, part);
+            self.store_to_device(from / CACHE_LINE_BYTES, from % CACHE_LINE_BYTES, until - from);
             from = until;
         }
     }

@@ -75,7 +75,7 @@ impl SimCpu {
             return;
         }
         if self.host.nicmem.holds(line) {
-            return if write { self.store_to_device(line, (0, CACHE_LINE_BYTES)) } else { self.load_from_device(line) };
+            return if write { self.store_to_device(line, 0, CACHE_LINE_BYTES) } else { self.load_from_device(line) };
         }
         let Some(link) = self.core.link else {
             return self.touch_cached(line, write, share_q16);

@@ -7,7 +7,7 @@ use nicforge_units::Time;
 use super::shared::SharedLevels;
 use super::{Hierarchy, MANY, NONE};
 use crate::sim::cache::{Kind, OwnCache};
-use crate::sim::core::Near;
+use crate::sim::core::BurstLines;
 
 /// Who accesses a run of lines, and how.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ impl Hierarchy {
     /// Accesses `lines`, except those that are `near`, one behind the other, as
     /// [`core_access`](Self::core_access) does; returns how long the core waits for all of them.
     #[inline]
-    pub fn core_run(&mut self, run: &CoreRun, mut lines: Range<u64>, near: &mut Near) -> Time {
+    pub fn core_run(&mut self, run: &CoreRun, mut lines: Range<u64>, near: &mut BurstLines) -> Time {
         let mut waited = 0;
         while let Some(line) = self.run_alone(run, &mut lines, near, &mut waited) {
             let now = run.now + Time::from_ps(waited);
@@ -47,11 +47,17 @@ impl Hierarchy {
 
     /// Goes on in `lines` up to one that another core may have too, which is returned.
     #[inline(always)]
-    fn run_alone(&mut self, run: &CoreRun, lines: &mut Range<u64>, near: &mut Near, waited: &mut u64) -> Option<u64> {
+    fn run_alone(
+        &mut self,
+        run: &CoreRun,
+        lines: &mut Range<u64>,
+        near: &mut BurstLines,
+        waited: &mut u64,
+    ) -> Option<u64> {
         let (shared, hit) = (&mut self.shared, run.waits(self.l2_hit));
         match self.l2.of(run.core) {
-            Kind::Ways(own) => alone(own, shared, run, (lines, near, hit), waited),
-            Kind::TwoWays(own) => alone(own, shared, run, (lines, near, hit), waited),
+            Kind::Ways(own) => alone(own, shared, run, lines, near, hit, waited),
+            Kind::TwoWays(own) => alone(own, shared, run, lines, near, hit, waited),
         }
     }
 }
@@ -62,7 +68,9 @@ fn alone<C: OwnCache>(
     own: &mut C,
     shared: &mut SharedLevels,
     run: &CoreRun,
-    (lines, near, hit): (&mut Range<u64>, &mut Near, u64),
+    lines: &mut Range<u64>,
+    near: &mut BurstLines,
+    hit: u64,
     waited: &mut u64,
 ) -> Option<u64> {
     let owner = run.core as u8 + 1;
@@ -124,7 +132,7 @@ mod tests {
     fn a_run_is_what_its_lines_are_one_by_one() {
         for (l2_ways, io_ways) in [(2, 0), (2, 1), (2, 4), (4, 0), (4, 1), (4, 4)] {
             let [mut runs, mut lines] = [0; 2].map(|_| small(l2_ways, io_ways));
-            let mut near = Near::new();
+            let mut near = BurstLines::new();
             let mut state = 7u32;
             let mut draw = |below: u32| {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -13,19 +13,17 @@ const BUDGET: usize = 64;
 impl Network {
     pub(super) fn receive_frames(&mut self) -> bool {
         self.took = 0;
-        if std::mem::take(&mut self.expects_none) {
-            return false;
-        }
+        let expects_none = std::mem::take(&mut self.expects_none);
         let (stack, watch, secure, now) = (&mut self.stack, &mut self.watch, &mut self.secure, self.now);
         let mut receive = |stack: &mut Stack<PagedBuffers>, frame: &[u8]| {
             if secure.is_empty() { stack.receive(frame, now) } else { secure.come(frame, stack, now) }
         };
         let loss = &mut self.loss;
-        let mut each = |frame: &[u8]| {
+        let mut each = |frame: &[u8], is_copy: bool| {
             if loss.loses() {
                 return;
             }
-            if watch.is_empty() {
+            if watch.is_empty() || is_copy {
                 return receive(stack, frame);
             }
             let tuple = Seen::parse(frame).incoming();
@@ -33,16 +31,22 @@ impl Network {
             receive(stack, frame);
             watch.came(frame, now, &before, &figures::traced(stack, tuple, now));
         };
-        match self.port.receive(BUDGET, &mut each) {
-            Ok(frames) => {
-                self.took = frames;
-                frames > 0
-            }
-            Err(_) => {
-                self.port_errors += 1;
-                false
-            }
+        let letters = self.mail.as_ref().map_or_else(Vec::new, |mail| mail.take());
+        letters.iter().for_each(|letter| each(&letter.frame, letter.is_copy));
+        if expects_none {
+            return !letters.is_empty();
         }
+        let received = match &mut self.mail {
+            None => self.port.receive(BUDGET, &mut |frame| each(frame, false)),
+            Some(mail) => self.port.receive(BUDGET, &mut |frame| {
+                if mail.keeps(frame) {
+                    each(frame, false);
+                }
+            }),
+        };
+        self.port_errors += u64::from(received.is_err());
+        self.took = received.unwrap_or(0);
+        self.took > 0 || !letters.is_empty()
     }
 
     /// Records on their way, acknowledgments of them, connections that ended.

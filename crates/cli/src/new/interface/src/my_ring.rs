@@ -125,7 +125,7 @@ impl<D: Dma> ReceiveHalf<D> for NicHalf {
             return Err(DropCause::NO_DESCRIPTOR);
         };
         let len = frame.bytes.len();
-        let fit = self.pool.fit(dma, &frame.own(), (descriptor.mbuf, descriptor.room), len);
+        let fit = self.pool.fit(dma, &frame.own(), descriptor.mbuf, descriptor.room, len);
         if fit == Fit::TooLong {
             return Err(DropCause::OVERSIZED);
         }

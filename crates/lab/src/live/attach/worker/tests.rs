@@ -14,9 +14,9 @@ use nicforge_wire::parse_frame;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 
 use super::*;
+use crate::live::LiveRunError;
 use crate::live::scenario::SetAtEnd;
 use crate::live::{LiveRun, locked, parse_live, run_live_over};
-use crate::run::RunError;
 use crate::settings::Catalogue;
 use liar::{Liar, Lie, Lying};
 
@@ -197,7 +197,7 @@ fn running<T>(
     settings: &str,
     workers: usize,
     job: impl FnOnce(&mut Running<'_>) -> T,
-) -> Result<LiveRun, RunError> {
+) -> Result<LiveRun, LiveRunError> {
     let folder = tempfile::tempdir().unwrap();
     let socket = &folder.path().join("socket");
     let text = format!(

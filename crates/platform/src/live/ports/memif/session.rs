@@ -225,8 +225,8 @@ impl Session {
                     return ended("incompatible memif version");
                 }
                 let rings = |last: u16| last.saturating_add(1).min(self.terms.queues);
-                let counts = (rings(last_to_server), rings(last_to_client));
-                self.lay_out(counts, log2_entries.min(LOG2_ENTRIES))
+                let (to_server, to_client) = (rings(last_to_server), rings(last_to_client));
+                self.lay_out(to_server, to_client, log2_entries.min(LOG2_ENTRIES))
                     .map_err(|cause| Ended(format!("no memory for it: {cause}")))?;
                 self.stage = Stage::Layout;
                 self.say_next()
@@ -254,7 +254,7 @@ impl Session {
     }
 
     /// As client: makes memory with rings and buffers, and what is to be said of it.
-    fn lay_out(&mut self, (to_server, to_client): (u16, u16), log2_entries: u8) -> io::Result<()> {
+    fn lay_out(&mut self, to_server: u16, to_client: u16, log2_entries: u8) -> io::Result<()> {
         let rings = usize::from(to_server) + usize::from(to_client);
         let of_rings = rings * ring_bytes(log2_entries);
         let of_buffers = (BUFFER_BYTES as usize) << log2_entries;

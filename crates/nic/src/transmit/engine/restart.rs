@@ -19,7 +19,7 @@ impl TransmitEngine {
 
     /// Forgets what queue `number` holds: nothing of it is sent or reported any more, and its
     /// positions count from the beginning again. The ring's software has stopped.
-    pub fn begin_anew<D: Dma>(&mut self, dma: &mut D, number: usize) {
+    pub fn restart<D: Dma>(&mut self, dma: &mut D, number: usize) {
         let Some(queue) = self.queues.get_mut(number) else {
             return;
         };

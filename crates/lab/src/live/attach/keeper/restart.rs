@@ -12,7 +12,7 @@ use crate::live::{Shared, locked};
 impl Keeper {
     /// The queues of worker `number`, where nobody is, and of all that share rings with it begin
     /// anew. Somebody is about to `join` there, or nobody is.
-    pub(super) fn begin_anew(&mut self, shared: &Shared, number: usize, joins: bool) {
+    pub(super) fn restart(&mut self, shared: &Shared, number: usize, joins: bool) {
         let group = self.groups[number].clone();
         for peer in group.clone() {
             self.let_join(shared, peer);
@@ -37,7 +37,7 @@ impl Keeper {
             }
         };
         for (peer, served) in group.clone().zip(served) {
-            self.places[peer].begin_anew(served);
+            self.places[peer].restart(served);
             if let State::Ended(_, buffers) = &mut self.places[peer].state {
                 *buffers = 0;
             }
@@ -65,10 +65,10 @@ impl Keeper {
         }
         // One less each time.
         if late {
-            self.begin_anew(shared, number, joins);
+            self.restart(shared, number, joins);
         }
         for other in others.into_iter().filter(|other| !group.contains(other)) {
-            self.begin_anew(shared, other, false);
+            self.restart(shared, other, false);
         }
     }
 

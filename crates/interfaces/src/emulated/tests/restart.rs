@@ -142,7 +142,7 @@ fn doorbells_of_software_that_is_gone_are_gone() {
         assert!(bench.write_register(index, 16));
     }
     for (queue, still) in [(0, true), (1, false)] {
-        bench.begin_anew(queue..queue + 1).unwrap();
+        bench.restart(queue..queue + 1).unwrap();
         assert_eq!(played::<platform::Flat>(&mut *bench.nic).unwrap().rang(), still);
     }
 }
@@ -176,7 +176,7 @@ fn frames_for_software_that_is_gone_go_and_their_buffers_stay() {
         let lent: i64 = (cores..2).map(|other| bench.recovery().lent(0, other)).sum();
         for first in firsts {
             let group = first..first + cores;
-            let registers = bench.begin_anew(group);
+            let registers = bench.restart(group);
             let registers = registers.unwrap();
             assert!(!registers.is_empty(), "{emulates}");
             forget(&mut bench.ground, registers);

@@ -8,15 +8,15 @@ use nicforge_units::Time;
 use super::{Bench, Ground, Setup, for_all};
 
 for_all! {
-    a_queue_begins_anew,
+    a_queue_restarts,
 }
 
 /// Queue 0's core dies with packets in its ring and in its hands; all that share a ring with it
 /// restart with it. Afterwards every frame for them arrives, around the ring several times.
-fn a_queue_begins_anew<G: Ground>(interface: &'static str) {
+fn a_queue_restarts<G: Ground>(interface: &'static str) {
     let setup = Setup { queues: 3, rx_entries: 16, cache: 4, ..Setup::default() };
     let mut bench: Bench<G> = Bench::new(interface, &setup);
-    if bench.begin_anew(0..0).is_none() {
+    if bench.restart(0..0).is_none() {
         return;
     }
     for round in 0..40 {
@@ -42,7 +42,7 @@ fn a_queue_begins_anew<G: Ground>(interface: &'static str) {
     let mut registers = BTreeSet::new();
     for set in 0..bench.nic.sets().len() as u16 {
         let queues = set * cores..(set + 1) * cores;
-        let of_set = bench.begin_anew(queues);
+        let of_set = bench.restart(queues);
         registers.extend(of_set.expect("it did before"));
     }
     let rung: BTreeSet<u32> = bench.rung.iter().map(|&(index, _)| index).collect();

@@ -14,7 +14,7 @@ use super::book::Book;
 /// A frame is not copied. Its write only says which buffer the NIC would have used; the
 /// completion then names the buffer that the frame lies in instead.
 #[derive(Debug)]
-pub struct Way<C> {
+pub struct CoreDma<C> {
     /// The core.
     pub cpu: C,
     /// The frame that is handed over, if one is.
@@ -34,10 +34,10 @@ pub struct HandedOver {
     pub book: Option<Arc<Book>>,
 }
 
-impl<C: Cpu> Way<C> {
+impl<C: Cpu> CoreDma<C> {
     /// The way of `cpu`.
-    pub fn new(cpu: C) -> Way<C> {
-        Way { cpu, frame: None, instead: None }
+    pub fn new(cpu: C) -> CoreDma<C> {
+        CoreDma { cpu, frame: None, instead: None }
     }
 
     /// What follows is for `frame`.
@@ -62,7 +62,7 @@ impl<C: Cpu> Way<C> {
     }
 }
 
-impl<C: Cpu + 'static> Dma for Way<C> {
+impl<C: Cpu + 'static> Dma for CoreDma<C> {
     fn read(&mut self, from: Addr, into: &mut [u8]) {
         into.copy_from_slice(self.cpu.bytes(from, into.len()));
     }
@@ -77,7 +77,7 @@ impl<C: Cpu + 'static> Dma for Way<C> {
         self.instead = to.0.checked_sub(data.0).map(Addr);
         // Before software can know, and give it back.
         if let (Some(HandedOver { mbuf, queue, book: Some(book) }), Some(instead)) = (&self.frame, self.instead) {
-            book.exchange(&mut self.cpu, (*mbuf, *queue), instead);
+            book.exchange(&mut self.cpu, *mbuf, *queue, instead);
         }
     }
 

@@ -12,23 +12,23 @@ const NO_BURST: u32 = 0;
 
 /// Lines touched in this burst. Every core has as many, and cores take turns: a word each is short, so that most of
 /// them stay in the caches of the machine that simulates.
-pub struct Near {
+pub struct BurstLines {
     lines: [u32; LINES],
     /// The burst's number in its place.
     burst: u32,
 }
 
-impl Near {
+impl BurstLines {
     /// Nothing is near.
-    pub fn new() -> Near {
-        Near { lines: [NO_BURST; LINES], burst: 1 << BURST_SHIFT }
+    pub fn new() -> BurstLines {
+        BurstLines { lines: [NO_BURST; LINES], burst: 1 << BURST_SHIFT }
     }
 
     /// A new burst begins: nothing is near.
     pub fn begin_burst(&mut self) {
         self.burst += 1 << BURST_SHIFT;
         if self.burst == 1 << LINE_SHIFT {
-            *self = Near::new();
+            *self = BurstLines::new();
         }
     }
 
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn lines_of_a_burst_stay_near_until_it_ends() {
-        let mut near = Near::new();
+        let mut near = BurstLines::new();
         for burst in 0..1000 {
             for line in [0, 7, (1 << 31) - 1, burst] {
                 assert!(!near.has(line, false), "line {line}, burst {burst}");
