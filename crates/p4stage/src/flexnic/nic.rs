@@ -124,7 +124,7 @@ impl<D: Dma> ReceiveHalf<D> for NicHalf {
         let (mut reach, mut fields) = (Reach::default(), fields_of(frame));
         if let Some((here, free)) = at_head {
             dma.wait_until(here);
-            let fit = self.pool.fit(dma, &frame.own(), (free.mbuf, free.room.into()), frame.bytes.len());
+            let fit = self.pool.fit(dma, &frame.own(), free.mbuf, free.room.into(), frame.bytes.len());
             (reach.entry, fields.entry) = (Some(entry), entry.0);
             fields.state = match fit {
                 Fit::Good => {
@@ -238,12 +238,12 @@ fn cause_of(why: Refusal) -> DropCause {
 }
 
 impl Recoverable for NicHalf {
-    fn begin_anew(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
+    fn restart(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
         let count = self.queues.len() as u32;
         let mut pipeline = self.shared.lock();
         for number in queues.clone().map(usize::from) {
             let queue = &mut self.queues[number];
-            queue.entries.begin_anew();
+            queue.entries.restart();
             queue.head = queue.ring.first;
             for index in 0..queue.ring.entries {
                 dma.write(queue.ring.descriptor(index), &[0; ENTRY_BYTES as usize]);
