@@ -271,6 +271,7 @@ fn a_trace_of_connections_that_lose_nothing_is_empty() {
         settle(&mut hosts, Time::from_ms(1));
         let server = hosts[1].accept(listener).unwrap().id;
         assert_eq!(hosts[1].send(server, &[7; 14_000]), 14_000);
+        hosts[1].flush();
         settle(&mut hosts, Time::from_ms(2));
         assert_eq!(hosts[0].receive(client, &mut [0; 20_000]), 14_000);
     }
