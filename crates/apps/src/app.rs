@@ -7,11 +7,10 @@ use nicforge_nic::{Packet, Steering, Verdict};
 use nicforge_options::{Options, Owner, Values};
 use nicforge_platform::{AddressSpace, Cpu, Flat, Ground, Part, Sim};
 use nicforge_units::Cycles;
+use nicforge_wire::traffic::RequestProtocol;
 
 #[cfg(target_os = "linux")]
 use nicforge_platform::Live;
-
-use nicforge_wire::traffic::RequestProtocol;
 
 use crate::counter::Counter;
 use crate::flexkvs::FlexKvs;
@@ -55,6 +54,10 @@ pub trait Application<C: Cpu>: Any + Send {
     /// missing when it is asked for, and counted there; the store of another core ignores it.
     fn store_pair(&mut self, _cpu: &mut C, _key: &[u8], _value: &[u8]) {}
 
+    /// Work of each packet, if it is not the machine's: an application may charge it itself.
+    fn work(&self) -> Option<Cycles> {
+        None
+    }
     /// The application's own counters by name; the packet loop counts drops by verdict.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
@@ -343,7 +346,7 @@ impl Apps {
     ) -> Result<App<G::Cpu>, AppError> {
         let entry = self.find(&config.name)?;
         let application = G::builder(&entry)(config, place, space, shared)?;
-        Ok(App { work: config.work, application })
+        Ok(App { work: application.work().unwrap_or(config.work), application })
     }
 }
 

@@ -54,7 +54,8 @@ use args::{Arguments, Command};
 /// Runs the command that the command line asks for, with all that `registry` holds. Returns 0 when all went well, 1 when
 /// something failed, 2 for wrong usage or input. Only the first registry of a process counts.
 pub fn main(registry: Registry) -> ExitCode {
-    registry::set(registry.stage::<nicforge_p4stage::P4Kind>());
+    let registry = registry.stage::<nicforge_p4stage::P4Kind>();
+    registry::set(registry.interface::<nicforge_p4stage::flexnic::FlexNic>());
     let arguments = Arguments::parse();
     let result = match &arguments.command {
         Command::Run(options) => run::run(options),

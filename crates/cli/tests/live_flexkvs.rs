@@ -38,6 +38,10 @@ fn ask(socket: &UdpSocket, request: &[u8]) -> Vec<u8> {
     panic!("no reply");
 }
 
+fn root() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
 #[test]
 fn flexkvs_answers_as_memcached_does() {
     if !has("memcached") {
@@ -47,21 +51,29 @@ fn flexkvs_answers_as_memcached_does() {
     let mut memcached = hosts.on("client", "memcached");
     memcached.args(["-C", "-u", "root", "-l", "10.99.1.2", "-p", "0", "-U", "11211", "-m", "64", "-t", "1"]);
     let mut memcached = memcached.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    for interface in ["rx_bisect", "nm_nfv", "split"] {
-        let gateway = hosts.gateway("flexkvs-netns.toml", &[&format!("interface={interface}")], "10.99.1.1");
+    let program = root().join("examples/p4/flexkvs-dma.p4");
+    for interface in ["rx_bisect", "nm_nfv", "split", "flexnic"] {
+        let mut sets = vec![format!("interface={interface}")];
+        if interface == "flexnic" {
+            // The NIC takes headers off and writes the log.
+            sets.extend(["flexkvs_nic_log=true".to_owned(), format!("flexnic_program={}", program.display())]);
+        }
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let gateway = hosts.gateway("flexkvs-netns.toml", &sets, "10.99.1.1");
         let (ours, theirs) = hosts.run("client", || {
             let to = |server: &str| {
                 let socket = UdpSocket::bind("10.99.1.2:0").unwrap();
                 socket.connect((server, 11_211)).unwrap();
                 socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
                 let mut replies = Vec::new();
-                // A key of this turn, as memcached outlives it.
-                let key = |n: u16| format!("{interface}-{}", n % 7);
+                // A key of this turn, as memcached outlives it; of 32 bytes, which the NIC's program understands.
+                let key = |n: u16| format!("{interface:-<30}{:02}", n % 7);
                 for n in 0..300u16 {
                     let value = vec![n as u8; usize::from(n) * 4];
                     let set = request(3 * n, opcode::SET, &key(n), &[1, 2, 3, n as u8, 0, 0, 0, 0], &value);
                     replies.push(ask(&socket, &set));
-                    replies.push(ask(&socket, &request(3 * n + 1, opcode::GET_KEY, &key(n + 3), &[], &[])));
+                    let get = if n % 2 == 0 { opcode::GET } else { opcode::GET_KEY };
+                    replies.push(ask(&socket, &request(3 * n + 1, get, &key(n + 3), &[], &[])));
                     if n % 5 == 0 {
                         replies.push(ask(&socket, &request(3 * n + 2, opcode::DELETE, &key(n + 4), &[], &[])));
                     }

@@ -105,6 +105,9 @@ pub enum InterfaceError {
     /// No room for the rings.
     #[error(transparent)]
     Space(#[from] SpaceError),
+    /// An error of the interface's own.
+    #[error(transparent)]
+    Own(#[from] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Plan {

@@ -110,11 +110,15 @@ pub struct Nic<D: Dma> {
 
 impl<D: Dma> Nic<D> {
     /// A NIC whose frames are spread over the queues of `receive`, or of its first set.
-    pub fn new(spec: &NicSpec, receive: Box<dyn ReceiveHalf<D>>, tx_rings: &[TxRing], memory_end: Addr) -> Nic<D> {
+    pub fn new(spec: &NicSpec, mut receive: Box<dyn ReceiveHalf<D>>, tx_rings: &[TxRing], memory_end: Addr) -> Nic<D> {
+        let mut stages = Chain::new(spec.port);
+        if let Some(own) = receive.stage() {
+            stages.push_own(own);
+        }
         Nic {
             fifo: MacFifo::new(spec.rx_fifo),
             rss: Toeplitz::new(&MICROSOFT_KEY),
-            stages: Chain::new(spec.port),
+            stages,
             passed_until: Time::ZERO,
             steering: Steering::new(receive.queues(), receive.sets().len() as u16),
             queues: vec![QueueState::default(); usize::from(receive.queues())],
@@ -136,7 +140,10 @@ impl<D: Dma> Nic<D> {
     }
 
     /// The same with these stages.
-    pub fn with_stages(self, stages: Chain<D>) -> Nic<D> {
+    pub fn with_stages(mut self, mut stages: Chain<D>) -> Nic<D> {
+        if let Some(own) = self.stages.take_own() {
+            stages.push_own(own);
+        }
         Nic { stages, ..self }
     }
 
@@ -169,6 +176,7 @@ impl<D: Dma> Nic<D> {
                 let came = parsed - self.spec.rx_pipeline;
                 self.counters.receive_ps += (dma.now() - came).as_ps();
             }
+            Err(DropCause::ANSWERED) => self.stages.count_answered(),
             Err(cause) => {
                 self.queues[usize::from(arriving.queue)].drops.count(cause.0);
                 if cause == DropCause::BAD_DESCRIPTOR {

@@ -6,6 +6,7 @@ use std::ops::{Add, Range};
 use nicforge_platform::{Addr, Cpu, Dma, Hint};
 use nicforge_units::{Bytes, Cycles, Time};
 
+use crate::stage::Stage;
 use crate::{Packet, PoolCache, PortId, RxFlags, data_of};
 
 /// A frame that the NIC has parsed and steered, on its way to the host.
@@ -90,6 +91,9 @@ impl DropCause {
     pub const LONGER_THAN_FIFO: DropCause = DropCause("longer_than_fifo");
     /// The descriptor names memory that is no buffer.
     pub const BAD_DESCRIPTOR: DropCause = DropCause("bad_descriptor");
+
+    /// No drop: the NIC answered the frame itself, and counts it among those that stages kept.
+    pub const ANSWERED: DropCause = DropCause("answered");
 
     /// Every cause that depends on how fast frames come: something with a bound was full, or something that
     /// is used again was not back yet. All others depend on what a frame is, on the settings (so does
@@ -197,6 +201,11 @@ pub trait ReceiveHalf<D: Dma>: Queues + Any + Send {
 
     /// Does what is due at the cursor of `dma`.
     fn advance(&mut self, _dma: &mut D) {}
+
+    /// The interface's own step on the packet path, next to the host; the device takes it once.
+    fn stage(&mut self) -> Option<Box<dyn Stage<D>>> {
+        None
+    }
 
     /// What keeps the NIC going when software of a queue dies, where the interface can do that.
     fn recovery(&self) -> Option<&dyn Recoverable> {

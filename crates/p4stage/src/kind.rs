@@ -47,6 +47,14 @@ pub enum P4Error {
     NoProgram,
     #[error("{0}")]
     Program(String),
+    #[error(
+        "{0} has a DMA pipeline: set interface = \"flexnic\" and flexnic_program instead of stages = \"p4\" and p4_program"
+    )]
+    Interface(String),
+    #[error("{file}: register `{name}` {what}")]
+    Register { file: String, name: &'static str, what: String },
+    #[error("{0} has no DMA pipeline, which interface flexnic needs: its package is FlexNIC, of flexnic.p4")]
+    NoDma(String),
     #[error("{file}: {error}")]
     File { file: String, error: String },
     #[error("the program does not fit on {target}:\n{refusal}")]
@@ -67,7 +75,7 @@ impl From<P4Error> for StageError {
 #[derive(Clone, Copy, Debug)]
 pub struct P4Kind;
 
-fn read(file: &str) -> Result<String, P4Error> {
+pub(crate) fn read(file: &str) -> Result<String, P4Error> {
     let fail = |error: std::io::Error| P4Error::File { file: file.to_owned(), error: error.to_string() };
     std::fs::read_to_string(file).map_err(fail)
 }
@@ -85,6 +93,9 @@ impl StageKind for P4Kind {
         let file = options.p4_program.as_ref().ok_or(P4Error::NoProgram)?;
         let program = Program::compile(Path::new(file), &Options::default());
         let program = program.map_err(|errors| P4Error::Program(errors.render(false)))?;
+        if program.architecture() == "FlexNIC" {
+            return Err(P4Error::Interface(file.clone()).into());
+        }
         let target = match &options.p4_target {
             None => Target::default(),
             Some(file) => Target::from_toml(&read(file)?)
@@ -107,7 +118,7 @@ impl StageKind for P4Kind {
             return Err(P4Error::Simulated.into());
         }
         let (host_port, cpu_port) = (options.p4_host_port, options.p4_cpu_port);
-        let setup = Setup { host_port, cpu_port, clock_mhz: target.clock_mhz };
+        let setup = Setup { host_port, cpu_port, clock_mhz: target.clock_mhz, is_directed: false };
         let server = Arc::new(OnceLock::new());
         let built = BuiltStage::new(P4Stage::new(plan.port, shared.clone(), setup, server.clone()));
         let Some(at) = options.p4_listen.clone() else { return Ok(built) };

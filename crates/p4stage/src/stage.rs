@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use nicforge_flexnic::p4::{Output, OwnedOutput, Shared};
+use nicforge_flexnic::p4::{NicFields, Output, OwnedOutput, Shared};
 use nicforge_nic::stage::{Frame, Services, Stage, Verdict};
 use nicforge_nic::{DropCause, PortId, RxFlags};
 use nicforge_p4runtime::Running;
@@ -25,6 +25,8 @@ pub(crate) struct Setup {
     pub cpu_port: u32,
     /// Clock of the target, in MHz.
     pub clock_mhz: u64,
+    /// The program's architecture knows directions: packets of the host come with the port that they leave by.
+    pub is_directed: bool,
 }
 
 /// A P4 program on the path of one NIC.
@@ -48,18 +50,28 @@ impl P4Stage {
     }
 
     /// Takes a frame through the program and says what becomes of it.
-    fn run<D: Dma>(&mut self, nic: &mut Services<'_, D>, frame: &mut Frame<'_>, from_host: bool) -> Verdict {
-        let port = if from_host { self.setup.host_port } else { u32::from(self.port.0) };
+    pub(crate) fn run<D: Dma>(&mut self, nic: &mut Services<'_, D>, frame: &mut Frame<'_>, from_host: bool) -> Verdict {
+        let own = u32::from(self.port.0);
+        let fields = NicFields {
+            port: if from_host && !self.setup.is_directed { self.setup.host_port } else { own },
+            stamp: frame.arrival.as_ps(),
+            hash: frame.hash,
+            flags: frame.flags.0,
+            queue: frame.queue(),
+            segment: frame.segment,
+            mark: frame.mark,
+            ..NicFields::default()
+        };
         let (outputs, microseconds) = (&mut self.outputs, nic.now().as_us() as u64);
         outputs.clear();
         let mut keep = |output: Output<'_>| outputs.push(output.to_owned());
-        let to_controller = self.shared.process(frame.bytes(), port, from_host, microseconds, &mut keep);
+        let to_controller = self.shared.process_nic(frame.bytes(), &fields, from_host, microseconds, &mut keep);
         // Cycles over MHz are microseconds.
         nic.delay(Time::from_ps(self.shared.cycles().saturating_mul(1_000_000) / self.setup.clock_mhz.max(1)));
         let mut outputs = std::mem::take(&mut self.outputs);
         let first = outputs.iter().position(|output| {
             let to = self.wire(output);
-            if from_host { to == Some(u32::from(self.port.0)) } else { to.is_none() }
+            if from_host { to == Some(own) } else { to.is_none() }
         });
         let kept = first.map(|first| outputs.remove(first));
         let gone = to_controller || !outputs.is_empty();

@@ -4,9 +4,12 @@
 //! result depends on where an allocator put something.
 
 use std::ops::Add;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::{Pod, Zeroable};
 use nicforge_units::CACHE_LINE_BYTES;
+
+use crate::Run;
 
 /// A byte offset in host memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
@@ -57,6 +60,21 @@ pub struct AddressSpace {
     data_end: u64,
     owners: Vec<(Addr, u64, Owner)>,
     nicmem: Vec<NicmemRange>,
+    registered: Registered,
+}
+
+/// Memory that software registered with devices: what an address that a program on a device computes may reach. All clones
+/// are one list, as software may register memory after the device was laid out.
+#[derive(Clone, Debug, Default)]
+pub struct Registered(Arc<Mutex<Vec<Run>>>);
+
+impl Registered {
+    /// The pieces registered so far, in the order of their addresses.
+    pub fn pieces(&self) -> Vec<Run> {
+        let mut pieces = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        pieces.sort_by_key(|piece| piece.at);
+        pieces
+    }
 }
 
 /// Memory of a NIC that software may use, as a range of the address space.
@@ -86,6 +104,7 @@ impl Default for AddressSpace {
             data_end: CONTROL_BYTES,
             owners: Vec::new(),
             nicmem: Vec::new(),
+            registered: Registered::default(),
         }
     }
 }
@@ -117,6 +136,16 @@ impl AddressSpace {
         self.data_end = self.data_end.next_multiple_of(4096);
         self.nicmem.push(NicmemRange { at, len, device });
         at
+    }
+
+    /// Registers `len` bytes of data memory at `at` with the devices of this host.
+    pub fn register(&mut self, at: Addr, len: usize) {
+        self.registered.0.lock().unwrap_or_else(PoisonError::into_inner).push(Run { at, len });
+    }
+
+    /// All registered memory, that of later calls included.
+    pub fn registered(&self) -> Registered {
+        self.registered.clone()
     }
 
     /// Every NIC's memory.

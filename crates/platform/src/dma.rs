@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use nicforge_units::Time;
 
-use crate::{Addr, Hint};
+use crate::{Addr, Atomic, Hint};
 
 /// An interrupt vector; one per core queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,17 @@ pub trait Dma: 'static {
     #[inline(always)]
     fn write_padded(&mut self, to: Addr, bytes: &[u8], _head: usize) {
         self.write(to, bytes);
+    }
+
+    /// Changes the word at `at` as a PCIe atomic operation does, so that no other agent can come between: a round trip.
+    /// Returns the word before.
+    fn atomic(&mut self, at: Addr, change: Atomic) -> u64 {
+        // Where agents take turns nobody comes between.
+        let mut word = [0; 8];
+        self.read(at, &mut word);
+        let before = u64::from_ne_bytes(word);
+        self.write(at, &change.apply(before).to_ne_bytes());
+        before
     }
 
     /// Writes an entry whose last 8 bytes (`to + 56`, for a 64-byte entry) announce it: one

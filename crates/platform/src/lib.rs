@@ -25,7 +25,7 @@ mod hint;
 pub mod live;
 pub mod sim;
 
-pub use address::{Addr, AddressSpace, CONTROL_BYTES, NicmemRange, Owner, SpaceError};
+pub use address::{Addr, AddressSpace, CONTROL_BYTES, NicmemRange, Owner, Registered, SpaceError};
 pub use bytemuck::{self, Pod};
 pub use bytes::HostBytes;
 pub use cpu::{Atomic, Cpu, Part, Register, copy, entry, write_entry};

@@ -29,8 +29,6 @@ pub enum Request {
     Connect = 5,
     /// Which flow is the descriptor that comes along? Reply: its memory.
     Adopt = 6,
-    /// Option `value` (level in the upper half, name in the lower) has the number `extra`.
-    Option = 7,
     /// Sockets from number `value` on, for `nicforge ss`: replies of JSON text, one per socket, and one that says where
     /// the next request begins or that this was all.
     List = 8,
@@ -49,7 +47,7 @@ impl Request {
     /// The request with this number.
     pub fn of(number: u32) -> Option<Request> {
         use Request::*;
-        [Hello, Socket, Bind, Listen, Connect, Adopt, Option, List, Limit, Capture, Trace, Tls]
+        [Hello, Socket, Bind, Listen, Connect, Adopt, List, Limit, Capture, Trace, Tls]
             .into_iter()
             .find(|request| *request as u32 == number)
     }

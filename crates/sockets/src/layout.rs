@@ -13,7 +13,7 @@ use std::mem::size_of;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 /// Version of everything in this file and of the control messages.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Entries of one context queue.
 pub const QUEUE_ENTRIES: usize = 4096;
@@ -32,7 +32,7 @@ pub const TOKENS: u32 = 16;
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Entry {
-    /// ATX: bytes that the application has taken from the receive ring. ARX: bytes added to it.
+    /// ATX: bytes that the application has taken from the receive ring, or which option. ARX: bytes added to it.
     pub rx_bump: AtomicU32,
     /// ATX: bytes added to the transmit ring. ARX: bytes freed in it.
     pub tx_bump: AtomicU32,
@@ -40,7 +40,7 @@ pub struct Entry {
     pub flow: AtomicU32,
     /// ATX: number of the entry within its queue, for traces.
     pub sequence: AtomicU32,
-    /// ATX: the flow's key where the kind needs it, low half. ARX: the application's opaque value, low half.
+    /// ATX: the flow's key or an option's value where the kind needs it, low half. ARX: the application's opaque value, low half.
     pub low: AtomicU32,
     /// The high half.
     pub high: AtomicU32,
@@ -79,13 +79,17 @@ pub enum Kind {
     Deaf = 7,
     /// ARX: a listener has a connection to accept.
     Incoming = 8,
+    /// ATX: option `rx_bump` (level in the upper half, name in the lower) has the value that the word has.
+    Option = 9,
 }
 
 impl Kind {
     /// The kind with this number.
-    pub fn of(number: u32) -> Option<Kind> {
+    pub fn of(number: u32) -> std::option::Option<Kind> {
         use Kind::*;
-        [Bump, Attach, Accepted, Close, Rearm, Finish, Deaf, Incoming].into_iter().find(|kind| *kind as u32 == number)
+        [Bump, Attach, Accepted, Close, Rearm, Finish, Deaf, Incoming, Option]
+            .into_iter()
+            .find(|kind| *kind as u32 == number)
     }
 }
 

@@ -69,8 +69,18 @@ impl Segments {
         self.pool + CACHE_LINE_BYTES
     }
 
+    /// Bytes of all segments.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.count) * SEGMENT.0
+    }
+
+    /// Whether a segment is free, without the lock: another core may take it.
+    pub fn has_free<C: Cpu>(&self, cpu: &mut C) -> bool {
+        cpu.load::<u64>(self.first_free()) != 0
+    }
+
     /// A free segment.
-    fn take<C: Cpu>(&self, cpu: &mut C) -> Option<u32> {
+    pub fn take<C: Cpu>(&self, cpu: &mut C) -> Option<u32> {
         cpu.lock(self.pool);
         let first: u64 = cpu.load(self.first_free());
         let number = first.checked_sub(1).map(|number| number as u32);
@@ -143,6 +153,12 @@ impl Writer {
         active.at += size;
         cpu.store(self.segments.header(active.number) + USED, active.at);
         Some(offset)
+    }
+
+    /// A segment that something else filled is full: `used` bytes of it are items.
+    pub fn is_full<C: Cpu>(&mut self, cpu: &mut C, number: u32, used: u64) {
+        cpu.store(self.segments.header(number) + USED, used);
+        self.full.push_back(number);
     }
 
     /// The offset of the next item to move or forget, in the segment that is being compacted; `None` when there is none to

@@ -1,9 +1,10 @@
 //! `flexkvs`: the key-value store of FlexNIC's paper (section 3), with memcached's binary protocol over UDP.
 //!
 //! ```text
-//!  request.rs: parse ─► mod.rs: GET, SET … ─► reply.rs: in the request's own buffer
+//!  request.rs: parse ─┬─► serve.rs: GET, SET … ─► reply.rs: in the request's own buffer
+//!  message.rs ────────┘
 //!                        ├─ table.rs: block-chain hash table, a lock for each bucket
-//!                        └─ log.rs: segments of each core, compaction
+//!                        └─ log.rs: segments of each core, compaction; nic_log.rs: those that the NIC fills
 //! ```
 //!
 //! All cores serve all keys. Steering decides which lines and locks they share: by flow any, by key none.
@@ -11,10 +12,13 @@
 //! Left out: opcodes of arithmetic, append, touch, statistics and authentication (`unknown command`); CAS, as in memcached
 //! with `-C`; requests and replies of several datagrams. An expiry that is a date is taken for none, as runs have no date.
 
+mod hash;
 mod log;
-mod lookup3;
+mod message;
+mod nic_log;
 mod reply;
 mod request;
+mod serve;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -22,18 +26,19 @@ mod tests;
 use nicforge_nic::{Packet, Verdict};
 use nicforge_options::{Allowed, options};
 use nicforge_platform::{AddressSpace, Cpu};
-use nicforge_units::Bytes;
+use nicforge_units::{Bytes, Cycles};
 use nicforge_wire::headers::MemcachedStatus;
 use nicforge_wire::traffic::RequestProtocol;
 
 use crate::options::ValueOptions;
 use crate::{AppConfig, AppError, AppKind, AppShape, Application, Place, SharedTables};
 use log::{Segments, Writer};
-use request::{Operation, Request, When};
-use table::{ItemHeader, ItemId, Table};
+use nic_log::NicLog;
+use request::{Request, When};
+use table::{ItemHeader, Table};
 
+pub use hash::{crc32, lookup3};
 pub use log::SEGMENT;
-pub use lookup3::lookup3;
 pub use table::item_bytes;
 
 /// Items that a core moves with one request, while a segment is being compacted.
@@ -49,6 +54,12 @@ options! {
         flexkvs_buckets: u32 = 1 << 15, "buckets", Allowed::Whole(1, 1 << 28), source "FlexNIC paper, section 3.1";
         /// Log of all cores, in segments of 2 MiB.
         flexkvs_log_mib: u32 = 1024, "MiB", Allowed::Whole(2, 16_384), source "FlexNIC paper, section 3.1";
+        /// Whether NICs take the headers off requests and append the pairs of SETs to the log, as
+        /// examples/p4/flexkvs-dma.p4 does with interface `flexnic`; one NIC.
+        flexkvs_nic_log: bool = false, "", Allowed::Flag, source "FlexNIC paper, section 3.2";
+        /// Work for a request that came so, of that for one with its headers.
+        flexkvs_message_work: u32 = 30, "%", Allowed::Whole(0, 100),
+            source "FlexNIC paper, section 3.2: request processing shrinks from 500 lines to 150";
     }
 }
 
@@ -63,6 +74,9 @@ impl Store {
     /// Takes address space. The memory must be zero.
     pub fn allocate(options: &FlexKvsOptions, space: &mut AddressSpace) -> Store {
         let segments = Segments::allocate(space, Bytes(u64::from(options.flexkvs_log_mib) << 20));
+        if options.flexkvs_nic_log {
+            space.register(segments.log, segments.bytes() as usize);
+        }
         let table = Table::allocate(space, options.flexkvs_buckets.next_power_of_two(), segments.log);
         Store { table, segments }
     }
@@ -76,6 +90,11 @@ pub struct FlexKvs {
     /// Whether it fills the pool of segments.
     fills: bool,
     buffer_room: u32,
+    /// The segments that the NIC fills, where it does.
+    nic_log: Option<NicLog>,
+    /// Work for a request with its headers, and for a message.
+    work: Cycles,
+    message_work: Cycles,
     /// Key, value and extras of the request in hand: what the processor has in registers, stack and L1.
     key: Vec<u8>,
     value: Vec<u8>,
@@ -92,6 +111,7 @@ struct Counts {
     others: u64,
     out_of_memory: u64,
     moved: u64,
+    messages: u64,
 }
 
 /// The store's answer to a request, before it is a reply.
@@ -107,193 +127,39 @@ enum Outcome {
 }
 
 impl FlexKvs {
-    fn serve<C: Cpu>(&mut self, cpu: &mut C, packet: &Packet, request: &Request) -> Outcome {
-        let key = packet.span(request.key_at(), request.value_at());
-        self.key.clear();
-        for piece in key {
-            self.key.extend_from_slice(cpu.bytes(piece.at, piece.len as usize));
-        }
-        let hash = lookup3(&self.key, 0);
-        match request.operation {
-            Operation::Get { .. } => self.get(cpu, hash),
-            Operation::Store(when) => self.store(cpu, packet, request, hash, when),
-            Operation::Delete => self.delete(cpu, request, hash),
-            Operation::Noop => Outcome::Done,
-            Operation::Version => Outcome::Version,
-            Operation::Unknown => Outcome::Failed(MemcachedStatus::UnknownCommand),
-            Operation::Invalid => Outcome::Failed(MemcachedStatus::Invalid),
-        }
-    }
-
-    fn get<C: Cpu>(&mut self, cpu: &mut C, hash: u32) -> Outcome {
-        self.counts.gets += 1;
-        let now = seconds(cpu);
-        let bucket = self.table.lock(cpu, hash);
-        let found = self.table.find(cpu, bucket, hash, &self.key).filter(|found| is_alive(&found.header, now));
-        if let Some(found) = &found {
-            self.flags = found.header.flags;
-            self.value.clear();
-            self.value.extend_from_slice(cpu.bytes(found.value.at, found.value.len as usize));
-        }
-        self.table.unlock(cpu, bucket);
-        match found {
-            Some(_) => {
-                self.counts.get_hits += 1;
-                Outcome::Value
+    /// Serves what the NIC left of a request.
+    fn message<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
+        cpu.work(self.message_work);
+        let hash = packet.mark as u32;
+        let served = message::read(cpu, packet)
+            .and_then(|(request, message)| Ok((request, self.serve_message(cpu, message, hash)?)));
+        match served {
+            Ok((request, outcome)) => {
+                self.counts.messages += 1;
+                self.answer(cpu, packet, &request, outcome)
             }
-            None => Outcome::Failed(MemcachedStatus::NotFound),
-        }
-    }
-
-    fn store<C: Cpu>(&mut self, cpu: &mut C, packet: &Packet, request: &Request, hash: u32, when: When) -> Outcome {
-        self.counts.stores += 1;
-        let extras = packet.span(request.extras_at(), request.key_at());
-        let mut bytes = [0; 8];
-        let mut filled = 0;
-        for piece in extras {
-            let part = cpu.bytes(piece.at, piece.len as usize);
-            bytes[filled..filled + part.len()].copy_from_slice(part);
-            filled += part.len();
-        }
-        let [a, b, c, d, expiry @ ..] = bytes;
-        self.value.clear();
-        for piece in packet.span(request.value_at(), request.value_at() + request.value_len) {
-            self.value.extend_from_slice(cpu.bytes(piece.at, piece.len as usize));
-        }
-        let now = seconds(cpu);
-        let expires = match u32::from_be_bytes(expiry) {
-            0 => 0,
-            soon if soon <= MONTH => now.saturating_add(soon).max(1),
-            _ => 0,
-        };
-        let header = ItemHeader::new(hash, request.key_len, request.value_len, [a, b, c, d], expires);
-        let bucket = self.table.lock(cpu, hash);
-        let outcome = self.store_locked(cpu, bucket, header, when, request.cas, now);
-        self.table.unlock(cpu, bucket);
-        outcome
-    }
-
-    /// Stores the pair in hand, in a locked bucket.
-    fn store_locked<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        bucket: table::Locked,
-        header: ItemHeader,
-        when: When,
-        cas: u64,
-        now: u32,
-    ) -> Outcome {
-        let found = self.table.find(cpu, bucket, header.hash, &self.key);
-        let alive = found.as_ref().is_some_and(|found| is_alive(&found.header, now));
-        let refused = match (alive, when) {
-            (true, When::Missing) => Some(MemcachedStatus::Exists),
-            (false, When::There) => Some(MemcachedStatus::NotFound),
-            // No pair has a CAS.
-            (true, _) if cas != 0 => Some(MemcachedStatus::Exists),
-            (false, _) if cas != 0 => Some(MemcachedStatus::NotFound),
-            _ => None,
-        };
-        if let Some(status) = refused {
-            return Outcome::Failed(status);
-        }
-        let Some(item) = self.append(cpu, header) else {
-            self.counts.out_of_memory += 1;
-            return Outcome::Failed(MemcachedStatus::OutOfMemory);
-        };
-        match found {
-            Some(old) => {
-                self.table.replace(cpu, bucket, &old, item);
-                self.free(cpu, &old);
+            Err(cause) => {
+                self.counts.others += 1;
+                Verdict::Drop(cause)
             }
-            None => self.table.insert(cpu, bucket, header.hash, item),
-        }
-        Outcome::Done
-    }
-
-    /// Writes an item with the key and the value in hand to the log.
-    fn append<C: Cpu>(&mut self, cpu: &mut C, header: ItemHeader) -> Option<ItemId> {
-        let size = header.size();
-        let offset = self.writer.append(cpu, size)?;
-        let at = self.writer.segments().log + offset;
-        cpu.store(at, header);
-        let body = cpu.bytes_mut(at + table::ITEM_HEADER, self.key.len() + self.value.len());
-        let (key, value) = body.split_at_mut(self.key.len());
-        key.copy_from_slice(&self.key);
-        value.copy_from_slice(&self.value);
-        Some(ItemId::at(offset))
-    }
-
-    fn delete<C: Cpu>(&mut self, cpu: &mut C, request: &Request, hash: u32) -> Outcome {
-        self.counts.deletes += 1;
-        let now = seconds(cpu);
-        let bucket = self.table.lock(cpu, hash);
-        let found = self.table.find(cpu, bucket, hash, &self.key);
-        let outcome = match &found {
-            Some(found) if is_alive(&found.header, now) && request.cas != 0 => Outcome::Failed(MemcachedStatus::Exists),
-            Some(found) => {
-                let was_alive = is_alive(&found.header, now);
-                self.table.remove(cpu, bucket, found);
-                self.free(cpu, found);
-                if was_alive { Outcome::Done } else { Outcome::Failed(MemcachedStatus::NotFound) }
-            }
-            None => Outcome::Failed(MemcachedStatus::NotFound),
-        };
-        self.table.unlock(cpu, bucket);
-        outcome
-    }
-
-    fn free<C: Cpu>(&self, cpu: &mut C, found: &table::Found) {
-        if let Some(offset) = found.item.offset() {
-            self.writer.segments().free(cpu, offset, found.header.size());
         }
     }
 
-    /// Moves some items out of a segment of which most is freed.
-    fn compact<C: Cpu>(&mut self, cpu: &mut C) {
-        for _ in 0..MOVES {
-            let Some(offset) = self.writer.candidate(cpu) else {
-                return;
-            };
-            let at = self.writer.segments().log + offset;
-            let header: ItemHeader = cpu.load(at);
-            let item = ItemId::at(offset);
-            let bucket = self.table.lock(cpu, header.hash);
-            if self.table.names(cpu, bucket, item) {
-                let (key, value) = (usize::from(header.key_len), header.value_len as usize);
-                let body = cpu.bytes(at + table::ITEM_HEADER, key + value);
-                self.key.clear();
-                self.key.extend_from_slice(&body[..key]);
-                self.value.clear();
-                self.value.extend_from_slice(&body[key..]);
-                let found = self.table.find(cpu, bucket, header.hash, &self.key);
-                let moved = self.append(cpu, header);
-                let (Some(found), Some(moved)) = (found, moved) else {
-                    // Without a free segment it stays where it is.
-                    self.table.unlock(cpu, bucket);
-                    return;
-                };
-                self.table.replace(cpu, bucket, &found, moved);
-                self.counts.moved += 1;
-            }
-            self.table.unlock(cpu, bucket);
-            self.writer.pass(header.size());
+    /// Sends the reply, and moves some items.
+    fn answer<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet, request: &Request, outcome: Outcome) -> Verdict {
+        let replied = self.reply(cpu, packet, request, outcome);
+        self.compact(cpu);
+        match replied {
+            Some(()) => Verdict::Transmit(packet.port),
+            None => Verdict::Drop("no_reply_wanted"),
         }
     }
-}
-
-/// Seconds of the run.
-fn seconds<C: Cpu>(cpu: &C) -> u32 {
-    (cpu.now().as_ps() / 1_000_000_000_000) as u32
-}
-
-fn is_alive(header: &ItemHeader, now: u32) -> bool {
-    header.expires == 0 || now < header.expires
 }
 
 impl<C: Cpu> Application<C> for FlexKvs {
     fn store_pair(&mut self, cpu: &mut C, key: &[u8], value: &[u8]) {
         (self.key, self.value) = (key.to_vec(), value.to_vec());
-        let hash = lookup3(key, 0);
+        let hash = self.hash(key);
         let header = ItemHeader::new(hash, key.len() as u16, value.len() as u32, [0; 4], 0);
         let bucket = self.table.lock(cpu, hash);
         self.store_locked(cpu, bucket, header, When::Always, 0, 0);
@@ -307,8 +173,23 @@ impl<C: Cpu> Application<C> for FlexKvs {
         }
     }
 
+    fn start(&mut self, cpu: &mut C) {
+        if let Some(nic_log) = &mut self.nic_log {
+            nic_log.register(cpu, self.writer.segments());
+        }
+    }
+
+    /// It charges its work itself, as a message costs less.
+    fn work(&self) -> Option<Cycles> {
+        Some(Cycles(0))
+    }
+
     /// Serves one request.
     fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
+        if self.nic_log.is_some() && message::is_message(packet) {
+            return self.message(cpu, packet);
+        }
+        cpu.work(self.work);
         let request = match Request::read(cpu, packet, self.buffer_room) {
             Ok(request) => request,
             Err(cause) => {
@@ -317,12 +198,7 @@ impl<C: Cpu> Application<C> for FlexKvs {
             }
         };
         let outcome = self.serve(cpu, packet, &request);
-        let replied = self.reply(cpu, packet, &request, outcome);
-        self.compact(cpu);
-        match replied {
-            Some(()) => Verdict::Transmit(packet.port),
-            None => Verdict::Drop("no_reply_wanted"),
-        }
+        self.answer(cpu, packet, &request, outcome)
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
@@ -335,6 +211,7 @@ impl<C: Cpu> Application<C> for FlexKvs {
             ("other_requests", counts.others),
             ("out_of_memory", counts.out_of_memory),
             ("items_moved", counts.moved),
+            ("messages", counts.messages),
         ]
     }
 }
@@ -360,7 +237,16 @@ impl AppKind for FlexKvs {
     ) -> Result<Box<dyn Application<C>>, AppError> {
         let store = shared.flexkvs.clone();
         let store = store.ok_or(AppError::MissingTable { app: "flexkvs", table: "the table and the log" })?;
+        let options: FlexKvsOptions = config.values.read();
+        let nics = config.ports.0.len() as u64;
+        if options.flexkvs_nic_log && nics != 1 {
+            let (setting, range) = ("nics", "1 with flexkvs_nic_log");
+            return Err(AppError::OutOfRange { setting, value: nics, range });
+        }
         Ok(Box::new(FlexKvs {
+            nic_log: options.flexkvs_nic_log.then(|| NicLog::new(place.core, place.cores)),
+            work: config.work,
+            message_work: Cycles(config.work.0 * u64::from(options.flexkvs_message_work) / 100),
             table: store.table,
             writer: Writer::new(store.segments),
             fills: place.core == 0,

@@ -1,12 +1,14 @@
 //! Architectures: which blocks a program has, and what happens between them.
 
+pub(crate) mod flexnic;
 pub(crate) mod pna;
 pub(crate) mod v1model;
 
 use super::diagnostics::Reporter;
 use super::hir::Checked;
-use super::ir::{Ir, Slot};
+use super::ir::{ExternFunction, Ir, Op, Slot};
 use super::lower::Lower;
+use super::machine::function_name;
 use super::source::Span;
 
 /// The architecture of a program with the places it needs.
@@ -14,6 +16,7 @@ use super::source::Span;
 pub(crate) enum Architecture {
     V1Model(v1model::Layout),
     Pna(pna::Layout),
+    FlexNic(flexnic::Layout),
 }
 
 impl Architecture {
@@ -22,6 +25,7 @@ impl Architecture {
         match self {
             Architecture::V1Model(_) => "V1Switch",
             Architecture::Pna(_) => "PNA_NIC",
+            Architecture::FlexNic(_) => "FlexNIC",
         }
     }
 }
@@ -37,12 +41,15 @@ pub(crate) fn lower(checked: &Checked, reporter: &mut Reporter) -> Option<(Ir, A
     let architecture = match name.as_str() {
         "V1Switch" => Architecture::V1Model(v1model::lower(&mut lower, &arguments)?),
         "PNA_NIC" => Architecture::Pna(pna::lower(&mut lower, &arguments)?),
+        "FlexNIC" => Architecture::FlexNic(flexnic::lower(&mut lower, &arguments)?),
         other => {
             let message = format!("the package `{other}` is not supported");
-            lower.reporter.error(Span::default(), message).help("V1Switch (v1model.p4) and PNA_NIC (pna.p4) are");
+            let known = "V1Switch (v1model.p4), PNA_NIC (pna.p4) and FlexNIC (flexnic.p4) are";
+            lower.reporter.error(Span::default(), message).help(known);
             return None;
         }
     };
+    check_verbs(&mut lower, &architecture);
     lower.check_size();
     let failed = lower.reporter.has_errors();
     let ir = lower.finish();
@@ -51,3 +58,30 @@ pub(crate) fn lower(checked: &Checked, reporter: &mut Reporter) -> Option<(Ir, A
 
 /// A field of the architecture's metadata; one that a program's file lacks is not written.
 pub(crate) type MetadataSlot = Option<Slot>;
+
+/// Verbs of FlexNIC's package stand in the pipelines that have them.
+fn check_verbs(lower: &mut Lower<'_>, architecture: &Architecture) {
+    let mut wrong = Vec::new();
+    for (number, function) in lower.ir.functions.iter().enumerate() {
+        for op in function.blocks.iter().flat_map(|block| &block.ops) {
+            let Op::Extern(op) = op else { continue };
+            let allowed = match architecture {
+                Architecture::FlexNic(_) => flexnic::allows(number, &op.function),
+                Architecture::Pna(_) => !flexnic::is_own(&op.function),
+                Architecture::V1Model(_) => {
+                    let others = [ExternFunction::DropPacket, ExternFunction::SendToPort];
+                    !flexnic::is_own(&op.function) && !others.contains(&op.function)
+                }
+            };
+            if !allowed {
+                wrong.push((function.name.clone(), function_name(&op.function)));
+            }
+        }
+    }
+    wrong.dedup();
+    for (control, verb) in wrong {
+        let message = format!("`{control}` uses {verb}, which it does not have");
+        let help = "transfers and refusals belong into the DMA pipeline of package FlexNIC, copies into its ingress";
+        lower.reporter.error(Span::default(), message).help(help);
+    }
+}

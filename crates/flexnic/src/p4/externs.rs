@@ -3,6 +3,7 @@
 use rand_core::RngCore;
 
 use super::bits::BitString;
+use super::dma::{AtomicOp, Direction, Refusal, TRANSFERS_MAX, Transfer};
 use super::hash::{self, hash};
 use super::ir::{Datum, ExternFunction, ExternOp, HashKind, ObjectKind, Slot};
 use super::machine::{CloneRequest, Digest, Machine, ObjectState, function_name};
@@ -92,9 +93,12 @@ pub(crate) fn call(op: &ExternOp, machine: &mut Machine) {
         }
         ExternFunction::AddEntry { action } => add_entry(machine, op, action),
         ExternFunction::SetEntryExpireTime | ExternFunction::RestartExpireTimer => {}
-        ExternFunction::SetMark => machine.effects.mark = number(machine, op, 0),
-        ExternFunction::SetFlags => machine.effects.flags = number(machine, op, 0) as u32,
-        ExternFunction::SetQueue => machine.effects.queue = Some(number(machine, op, 0) as u16),
+        ExternFunction::SetMark
+        | ExternFunction::SetFlags
+        | ExternFunction::SetQueue
+        | ExternFunction::Dma(_)
+        | ExternFunction::Refuse
+        | ExternFunction::CopyTo => verb(machine, op),
     }
     machine.note(|machine| {
         let shown =
@@ -105,6 +109,56 @@ pub(crate) fn call(op: &ExternOp, machine: &mut Machine) {
             outputs: op.outputs.iter().map(|slot| hex(machine.slot(*slot))).collect(),
         })
     });
+}
+
+/// Verbs of flexnic.p4.
+fn verb(machine: &mut Machine, op: &ExternOp) {
+    let first = number(machine, op, 0);
+    match &op.function {
+        ExternFunction::SetMark => machine.effects.mark = first,
+        ExternFunction::SetFlags => machine.effects.flags = first as u32,
+        ExternFunction::SetQueue => machine.effects.queue = Some(first as u16),
+        ExternFunction::Dma(direction) => transfer(machine, op, *direction),
+        ExternFunction::Refuse => machine.effects.refusal = Some(Refusal::of(first)),
+        _ => {
+            let copy = (first, number(machine, op, 1));
+            machine.effects.copies.push(copy);
+        }
+    }
+}
+
+/// FlexNIC: notes a transfer for the DMA engine.
+fn transfer(machine: &mut Machine, op: &ExternOp, direction: Option<Direction>) {
+    let transfers = &machine.effects.transfers;
+    if transfers.len() >= TRANSFERS_MAX {
+        machine.effects.too_many_transfers = true;
+        return;
+    }
+    let transfer = if let Some(direction) = direction {
+        Transfer {
+            offset: number(machine, op, 1) as u32,
+            length: number(machine, op, 2) as u32,
+            direction,
+            address: number(machine, op, 0),
+            cache: 0,
+            core: 0,
+            atomic: None,
+        }
+    } else {
+        let field = |at: usize| {
+            op.inputs.first().and_then(|fields| fields.get(at)).map_or(0, |datum| machine.small(&datum.value))
+        };
+        Transfer {
+            offset: field(0) as u32,
+            length: field(1) as u32,
+            direction: if field(2) == 0 { Direction::ToMemory } else { Direction::FromMemory },
+            address: field(3),
+            cache: field(4) as u8,
+            core: field(5) as u8,
+            atomic: AtomicOp::of(field(6)),
+        }
+    };
+    machine.effects.transfers.push(transfer);
 }
 
 /// PNA: the table that was looked up last gets an entry for the keys that it missed.

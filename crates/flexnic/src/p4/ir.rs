@@ -292,6 +292,9 @@ pub enum ExternFunction {
     SetMark,
     SetFlags,
     SetQueue,
+    Dma(Option<super::dma::Direction>),
+    Refuse,
+    CopyTo,
 }
 
 /// Algorithms of hashes and checksums.

@@ -6,6 +6,7 @@ use rand_core::SeedableRng;
 use rand_pcg::Pcg64;
 
 use super::bits;
+use super::dma::{Refusal, Transfer};
 use super::ir::{ExternFunction, Ir, ObjectKind, Operand, Slot, TICKS_MAX, words};
 use super::jit::packet::SLACK_BYTES;
 use super::meter::Meter;
@@ -87,6 +88,12 @@ pub(crate) struct Effects {
     pub mark: u64,
     pub flags: u32,
     pub queue: Option<u16>,
+    /// FlexNIC: what the DMA engine is to do.
+    pub transfers: Vec<Transfer>,
+    pub too_many_transfers: bool,
+    pub refusal: Option<Refusal>,
+    /// FlexNIC: port and tag of copies.
+    pub copies: Vec<(u64, u64)>,
 }
 
 /// A value set at run time: members are value and mask per key.

@@ -18,6 +18,7 @@ pub(crate) use lower::prefix_mask as lower_prefix_mask;
 mod arch;
 mod bits;
 pub mod compile;
+mod dma;
 mod externs;
 mod hash;
 mod interpret;
@@ -35,6 +36,7 @@ pub mod types;
 
 pub use compile::Options;
 pub use diagnostics::Diagnostics;
+pub use dma::{AtomicOp, BufferState, Direction, DmaOutcome, NicFields, Refusal, Transfer};
 pub use jit::JitError;
 pub use machine::{Digest, ObjectState, ValueSet};
 pub use outcome::{Counters, Output, OwnedOutput, PacketGone};

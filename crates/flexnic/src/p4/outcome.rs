@@ -19,6 +19,8 @@ pub enum PacketGone {
     NoSession,
     /// An `assert` or `assume` failed.
     Assertion,
+    /// It asked the DMA engine for more transfers than a packet may.
+    TooManyTransfers,
 }
 
 impl PacketGone {
@@ -31,6 +33,7 @@ impl PacketGone {
             PacketGone::EmptyGroup => "empty multicast group",
             PacketGone::NoSession => "no mirroring session",
             PacketGone::Assertion => "failed assertion",
+            PacketGone::TooManyTransfers => "too many transfers",
         }
     }
 }

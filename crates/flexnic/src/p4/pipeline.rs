@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::arch::{self, Architecture, pna, v1model};
+use super::arch::{self, Architecture, flexnic, pna, v1model};
 use super::compile::{self, Options};
 use super::diagnostics::{Diagnostics, Reporter};
+use super::dma::NicFields;
 use super::interpret;
 use super::ir::{Ir, TableInfo};
 use super::jit;
@@ -148,6 +149,10 @@ impl Core {
             effects.mark = 0;
             effects.flags = 0;
             effects.queue = None;
+            effects.transfers.clear();
+            effects.too_many_transfers = false;
+            effects.refusal = None;
+            effects.copies.clear();
         } else {
             *effects = Effects::default();
         }
@@ -243,7 +248,7 @@ pub const PACKET_BYTES_MAX: usize = 1 << 16;
 /// A program with its state.
 pub struct Pipeline {
     pub(crate) core: Core,
-    architecture: Architecture,
+    pub(crate) architecture: Architecture,
 }
 
 impl Pipeline {
@@ -254,9 +259,23 @@ impl Pipeline {
 
     /// The same with the packet's direction, which PNA distinguishes.
     pub fn process_from(&mut self, packet: &[u8], port: u32, from_host: bool, sink: &mut dyn FnMut(Output<'_>)) {
+        self.process_nic(packet, &NicFields { port, ..NicFields::default() }, from_host, sink);
+    }
+
+    /// The same with all that FlexNIC's programs see.
+    pub fn process_nic(
+        &mut self,
+        packet: &[u8],
+        fields: &NicFields,
+        from_host: bool,
+        sink: &mut dyn FnMut(Output<'_>),
+    ) {
+        let port = fields.port;
         self.core.counters.received += 1;
         let packet = &packet[..packet.len().min(PACKET_BYTES_MAX)];
         match &self.architecture {
+            Architecture::FlexNic(layout) if from_host => flexnic::egress(&mut self.core, layout, packet, fields, sink),
+            Architecture::FlexNic(layout) => flexnic::ingress(&mut self.core, layout, packet, fields, sink),
             Architecture::V1Model(layout) => v1model::process(&mut self.core, layout, packet, u64::from(port), sink),
             Architecture::Pna(layout) => {
                 pna::process(&mut self.core, layout, packet, u64::from(port), from_host, sink);
@@ -275,6 +294,7 @@ impl Pipeline {
     pub fn trace(&mut self, packet: &[u8], port: u32) -> (Vec<OwnedOutput>, Vec<Event>) {
         self.core.machine.trace = Some(Vec::new());
         let outputs = self.process(packet, port);
+        flexnic::trace(self, &outputs, port);
         (outputs, self.core.machine.trace.take().unwrap_or_default())
     }
 

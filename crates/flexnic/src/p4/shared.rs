@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
+use super::dma::NicFields;
 use super::outcome::Output;
 use super::pipeline::Pipeline;
 
@@ -87,10 +88,22 @@ impl Shared {
         microseconds: u64,
         sink: &mut dyn FnMut(Output<'_>),
     ) -> bool {
+        self.process_nic(packet, &NicFields { port, ..NicFields::default() }, from_host, microseconds, sink)
+    }
+
+    /// The same with all that FlexNIC's programs see.
+    pub fn process_nic(
+        &self,
+        packet: &[u8],
+        fields: &NicFields,
+        from_host: bool,
+        microseconds: u64,
+        sink: &mut dyn FnMut(Output<'_>),
+    ) -> bool {
         let mut pipeline = self.lock();
         pipeline.set_time(microseconds);
         let mut wakes = false;
-        pipeline.process_from(packet, port, from_host, &mut |output| {
+        pipeline.process_nic(packet, fields, from_host, &mut |output| {
             if output.port.is_some() && output.port == self.inner.cpu_port {
                 self.keep(output.packet);
                 wakes = true;

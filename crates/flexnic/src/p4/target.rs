@@ -4,10 +4,13 @@
 //! stages, each with its own table memory and actions; what a later table reads, an earlier one has written.
 
 mod access;
+mod layout;
+mod measure;
 mod place;
 mod show;
 
-pub use place::{Layout, Misfit, PlacedTable, Refusal, StageUse, place};
+pub use layout::{Layout, Misfit, PlacedTable, Refusal, StageUse};
+pub use place::place;
 pub use show::{to_svg, to_text};
 
 use serde::Deserialize;
@@ -49,6 +52,13 @@ pub struct Target {
     /// Programs with multiplications, divisions and remainders run.
     #[serde(default)]
     pub multiply: bool,
+    /// Transfers of a packet, at most.
+    #[serde(default = "default_transfers")]
+    pub transfers: usize,
+}
+
+fn default_transfers() -> usize {
+    8
 }
 
 fn default_entries() -> u64 {
@@ -74,6 +84,7 @@ impl Default for Target {
             default_entries: default_entries(),
             loops: false,
             multiply: false,
+            transfers: default_transfers(),
         }
     }
 }

@@ -331,7 +331,8 @@ fn a_stage_changes_what_host_and_wire_receive<G: Ground>(interface: &'static str
     assert_eq!(left, answers, "{interface}");
     assert_eq!(bench.wire.bridged, [udp_frame(100, on::OTHER_PORT)], "{interface}");
     assert_eq!(bench.nic.drops().causes(), [("toy_drop", 1)], "{interface}");
-    assert_eq!(bench.nic.stages.counters(), [("toy_dropped", 1)]);
+    // The interface may have a stage of its own.
+    assert_eq!(bench.nic.stages.counters().first(), Some(&("toy_dropped", 1)), "{interface}");
     assert_eq!((bench.nic.stages.injected(), bench.nic.stages.consumed()), (3, 1), "{interface}");
 
     assert_eq!(bench.sends(on::NOTHING, 5), [udp_frame(60, on::NOTHING)], "{interface}");

@@ -204,6 +204,10 @@ impl Port for WorkerPort {
 
     fn arm(&mut self) -> bool {
         let rings = &mut *locked(&self.rings);
+        if rings.armed.is_some() {
+            // It slept, woke up for something else, and did not look here.
+            rings.wake_up();
+        }
         rings.software.reclaim(&mut rings.cpu);
         rings.cpu.announce_sleep();
         rings.armed = Some(rings.cpu.tick());

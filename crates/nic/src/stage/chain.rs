@@ -16,6 +16,8 @@ pub const STAGE_REGISTERS: u32 = 256;
 /// The stages of a device, counted from the wire.
 pub struct Chain<D> {
     stages: Vec<Box<dyn Stage<D>>>,
+    /// The last one is the interface's own.
+    has_own: bool,
     port: PortId,
     processor: Processor,
     /// Frames that stages send to the host.
@@ -58,6 +60,7 @@ impl<D: Dma> Chain<D> {
     pub fn new(port: PortId) -> Chain<D> {
         Chain {
             stages: Vec::new(),
+            has_own: false,
             port,
             processor: Processor::default(),
             inward: VecDeque::new(),
@@ -68,9 +71,29 @@ impl<D: Dma> Chain<D> {
         }
     }
 
-    /// Adds `stage` behind the others, next to the host.
+    /// Adds `stage` behind the others, next to the host, where only the interface's own comes later.
     pub fn push(&mut self, stage: Box<dyn Stage<D>>) {
+        let at = self.stages.len() - usize::from(self.has_own);
+        self.stages.insert(at, stage);
+    }
+
+    /// Adds the interface's own stage, behind all others that there are and that will be.
+    pub(crate) fn push_own(&mut self, stage: Box<dyn Stage<D>>) {
         self.stages.push(stage);
+        self.has_own = true;
+    }
+
+    /// Takes the interface's own stage.
+    pub(crate) fn take_own(&mut self) -> Option<Box<dyn Stage<D>>> {
+        if !std::mem::take(&mut self.has_own) {
+            return None;
+        }
+        self.stages.pop()
+    }
+
+    /// Behind the stages the interface answered a frame.
+    pub(crate) fn count_answered(&mut self) {
+        self.consumed += 1;
     }
 
     /// Adds `stage` in front of the others, next to the wire. Registers of the others move.

@@ -145,12 +145,7 @@ impl Cpu for LiveCpu {
 
     #[inline]
     fn atomic(&mut self, at: Addr, change: Atomic) -> u64 {
-        let word = self.region().word(at);
-        match change {
-            Atomic::Or(bits) => word.fetch_or(bits, Ordering::AcqRel),
-            Atomic::And(bits) => word.fetch_and(bits, Ordering::AcqRel),
-            Atomic::Add(value) => word.fetch_add(value, Ordering::AcqRel),
-        }
+        self.region().atomic(at, change)
     }
 
     fn lock(&mut self, at: Addr) {

@@ -9,7 +9,7 @@ use super::held::Held;
 use super::region::LINE_WORDS;
 use super::stock::{Pending, Stock};
 use super::{Control, hints};
-use crate::{Addr, AddressSpace, Dma, Gathered, Hint, Owner, Run, Vector, copy_ahead};
+use crate::{Addr, AddressSpace, Atomic, Dma, Gathered, Hint, Owner, Run, Vector, copy_ahead};
 
 /// Bytes of a line.
 const LINE_BYTES: usize = CACHE_LINE_BYTES as usize;
@@ -289,6 +289,11 @@ impl Dma for LiveDma {
             self.prepare_write(to, bytes.len());
         }
         self.control.region().write(to, bytes);
+    }
+
+    fn atomic(&mut self, at: Addr, change: Atomic) -> u64 {
+        self.keep_order(at);
+        self.control.region().atomic(at, change)
     }
 
     #[inline(always)]

@@ -72,6 +72,12 @@ pub fn raise_descriptors() {
     let _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, limit);
 }
 
+/// Connections that one program may have over the service: two descriptors each, and a third is left for others.
+pub fn most_connections() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(usize::MAX, |limit| limit as usize / 3).saturating_sub(16)
+}
+
 /// Seconds of processor time of a process and of its children that ended.
 fn used(id: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();

@@ -152,7 +152,11 @@ fn workloads() -> Vec<Workload> {
             client: Client::Memcached,
         },
         Workload { name: "nginx-1k", server: &["nginx", "-c", "nginx.conf", "-p", "."], client: Client::Web },
-        Workload { name: "connections", server: &["this"], client: Client::Connections { count: 10_000 } },
+        Workload {
+            name: "connections",
+            server: &["this"],
+            client: Client::Connections { count: load::most_connections().min(10_000) },
+        },
     ]
 }
 

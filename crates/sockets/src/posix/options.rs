@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-use super::link::{borrowed, link};
+use super::link::borrowed;
 use super::lock::lock;
 use super::socket::Socket;
 use super::tls;
-use crate::control::{Request, RequestMessage};
-use crate::layout::{OPTION_BYTES, OPTIONS, OptionSlot, State};
+use crate::layout::{Kind, OPTION_BYTES, OPTIONS, OptionSlot, State};
+use crate::queue::Message;
 
 /// A kernel socket of the same family.
 pub fn oracle(socket: &Socket) -> Result<OwnedFd, Errno> {
@@ -103,6 +103,15 @@ fn absent(level: i32, name: i32) -> bool {
     }
 }
 
+/// What servers set for each connection, and what the kernel takes with any number: it needs no judge.
+fn is_switch(level: i32, name: i32) -> bool {
+    match level {
+        libc::SOL_SOCKET => matches!(name, libc::SO_KEEPALIVE | libc::SO_REUSEADDR),
+        libc::IPPROTO_TCP => matches!(name, libc::TCP_NODELAY | libc::TCP_CORK),
+        _ => false,
+    }
+}
+
 fn outcome(result: libc::c_long) -> Result<(), Errno> {
     if result >= 0 {
         return Ok(());
@@ -133,6 +142,14 @@ pub unsafe fn set(
     if native(level, name) {
         // SAFETY: the program's pointer, which the kernel checks.
         return outcome(unsafe { libc::syscall(libc::SYS_setsockopt, fd, level, name, given, len) });
+    }
+    if is_switch(level, name) && len as usize >= size_of::<i32>() {
+        // SAFETY: the program's pointer, for as many bytes as it says.
+        let on = unsafe { given.cast::<i32>().read_unaligned() } != 0;
+        let bytes = i32::from(on).to_ne_bytes();
+        store(socket, level, name, &bytes);
+        announce(socket, level, name, &bytes);
+        return Ok(());
     }
     let judge = oracle(socket)?;
     let mut bytes = [0u8; OPTION_BYTES];
@@ -172,9 +189,9 @@ fn announce(socket: &Socket, level: i32, name: i32, bytes: &[u8]) {
     let len = bytes.len().min(8);
     word[..len].copy_from_slice(&bytes[..len]);
     let option = (level as u32) << 16 | (name as u32 & 0xffff);
-    let request = RequestMessage { value: option, extra: u64::from_ne_bytes(word), ..socket.request(Request::Option) };
+    let word = u64::from_ne_bytes(word);
     // The value is stored; a stack that has gone shows at the next call that moves data.
-    let _ = link().and_then(|link| link.ask(&request, &[]));
+    let _ = socket.tell(Message { rx_bump: option, word, ..Message::new(Kind::Option, socket.flow) });
 }
 
 /// `getsockopt`.

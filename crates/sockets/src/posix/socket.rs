@@ -85,15 +85,21 @@ impl Socket {
     /// Adds an entry about this socket.
     #[inline]
     pub fn push(&self, message: Message) -> Result<(), Errno> {
-        let Ok(link) = link() else { return Err(self.lose()) };
+        self.tell(message).map_err(|_| self.lose())
+    }
+
+    /// The same, where it is no matter whether the service is there.
+    #[inline]
+    pub fn tell(&self, message: Message) -> Result<(), Errno> {
+        let link = link()?;
         if link.instance != self.instance {
-            return Err(self.lose());
+            return Err(Errno::NETDOWN);
         }
         if self.attached.load(Ordering::Relaxed) == link.serial {
-            return link.push(&[message]).map_err(|_| self.lose());
+            return link.push(&[message]);
         }
         let attach = Message { word: self.key, ..Message::new(Kind::Attach, self.flow) };
-        link.push(&[attach, message]).map_err(|_| self.lose())?;
+        link.push(&[attach, message])?;
         self.attach_to(&link);
         Ok(())
     }

@@ -58,6 +58,10 @@ impl Service {
         if !flow.contexts.contains(&serial) {
             return false;
         }
+        if message.kind == Kind::Option {
+            self.set_option(index, message.rx_bump, message.word);
+            return true;
+        }
         let (rx, tx) = (message.rx_bump as usize, message.tx_bump as usize);
         if rx > flow.memory.ring_bytes() - flow.rx_free || tx > flow.tx_free() || (tx > 0 && flow.finish_wanted) {
             flow.refused += 1;
@@ -71,7 +75,7 @@ impl Service {
             Kind::Rearm => flow.send_token(),
             Kind::Finish => flow.finish_wanted = true,
             Kind::Deaf => flow.deaf = true,
-            Kind::Attach | Kind::Accepted | Kind::Incoming => return false,
+            Kind::Attach | Kind::Accepted | Kind::Incoming | Kind::Option => return false,
         }
         self.due.insert(message.flow);
         true

@@ -4,6 +4,8 @@
 //! writes entries before it closes a descriptor or dies, so entries are taken before closes are acted on.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::fs::File;
+use std::io::{BufReader, Read};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -84,7 +86,7 @@ pub struct Service {
     /// By listener: connections that wait for room in its descriptor.
     held: HashMap<u32, VecDeque<Held>>,
     bindings: Bindings,
-    random: std::fs::File,
+    random: BufReader<File>,
     instance: u64,
     /// Flows with something left to move.
     due: BTreeSet<u32>,
@@ -125,9 +127,9 @@ impl Service {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let stop = Arc::new(event.map_err(ServiceError::of("creating an eventfd"))?);
         let (status_file, status) = status_file().map_err(ServiceError::of("creating the status page"))?;
-        let random = std::fs::File::open("/dev/urandom");
-        let mut random =
-            random.map_err(|_| ServiceError { doing: "opening /dev/urandom".into(), cause: Errno::NOENT })?;
+        let random = File::open("/dev/urandom").map_err(|_| Errno::NOENT);
+        // A page at a time: each connection needs a word.
+        let mut random = BufReader::new(random.map_err(ServiceError::of("opening /dev/urandom"))?);
         let seed = random_word(&mut random);
         let instance = random_word(&mut random);
         status.page().instance.store(instance, Ordering::Release);
@@ -384,8 +386,7 @@ fn share_of_descriptors() -> usize {
     (current.unwrap_or(u64::MAX) / 3).min(usize::MAX as u64) as usize
 }
 
-fn random_word(random: &mut std::fs::File) -> u64 {
-    use std::io::Read;
+fn random_word(random: &mut BufReader<File>) -> u64 {
     let mut word = [0; 8];
     // The kernel's source never ends and never fails once it is open.
     random.read_exact(&mut word).expect("/dev/urandom gives bytes");

@@ -165,11 +165,6 @@ impl Service {
                 Ok(Answer::default())
             }
             Request::Connect => self.connect(index, message),
-            Request::Option => {
-                let flow = self.possessed(index, message)?;
-                self.set_option(flow, message.value, message.extra);
-                Ok(Answer::default())
-            }
         }
     }
 
@@ -328,7 +323,7 @@ impl Service {
     }
 
     /// Notes an option that the stack has to know.
-    fn set_option(&mut self, index: usize, option: u32, number: u64) {
+    pub(super) fn set_option(&mut self, index: usize, option: u32, number: u64) {
         let options = &mut self.flows[index].options;
         let number32 = number as u32;
         match ((option >> 16) as i32, (option & 0xffff) as i32) {

@@ -20,6 +20,11 @@ impl Loss {
         Loss { share, chance: Pcg64::seed_from_u64(seed), lost: 0 }
     }
 
+    /// Whether it loses none.
+    pub fn is_none(&self) -> bool {
+        self.share == 0
+    }
+
     /// Whether the next frame is lost.
     pub fn loses(&mut self) -> bool {
         let is_lost = self.share > 0 && u64::from(self.chance.next_u32()) < self.share;

@@ -141,6 +141,10 @@ impl Tracer {
         }
         let now = outgoing.now;
         let track = self.track(tuple, header.seq);
+        if header.flags.has(Flags::SYN) && track.sent.is_empty() {
+            // The peer's SYN, which came before, says nothing of our numbers.
+            (track.own, track.highest) = (header.seq, header.seq);
+        }
         let new = !track.highest.after(header.seq);
         if header.end().after(track.highest) {
             track.highest = header.end();

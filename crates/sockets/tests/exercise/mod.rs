@@ -137,8 +137,17 @@ fn control() -> OwnedFd {
     control
 }
 
-const KINDS: [Kind; 8] =
-    [Kind::Bump, Kind::Attach, Kind::Accepted, Kind::Close, Kind::Rearm, Kind::Finish, Kind::Deaf, Kind::Incoming];
+const KINDS: [Kind; 9] = [
+    Kind::Bump,
+    Kind::Attach,
+    Kind::Accepted,
+    Kind::Close,
+    Kind::Rearm,
+    Kind::Finish,
+    Kind::Deaf,
+    Kind::Incoming,
+    Kind::Option,
+];
 
 /// Entries of a context queue as the bytes say: own flows, others' flows, kinds and keys of any value, straight into
 /// the queue's memory.

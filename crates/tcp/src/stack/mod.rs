@@ -152,6 +152,8 @@ pub struct Stack<B: Buffers> {
     counters: StackCounters,
     identification: u16,
     arrived: Option<Arrival>,
+    /// The frame's TCP checksum is its sender's NIC's to make.
+    is_begun: bool,
 }
 
 impl<B: Buffers> Stack<B> {
@@ -177,6 +179,7 @@ impl<B: Buffers> Stack<B> {
             counters: StackCounters::default(),
             identification: 0,
             arrived: None,
+            is_begun: false,
         }
     }
 

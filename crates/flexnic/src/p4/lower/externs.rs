@@ -6,6 +6,7 @@ use super::expressions::{Value, part_count, part_type};
 use super::places::scalar_width;
 use super::{Lower, Object};
 use crate::p4::ast::Direction;
+use crate::p4::dma::Direction as FlexDirection;
 use crate::p4::hir::{Call, Expr, ExprKind};
 use crate::p4::ir::{Datum, ExternFunction, ExternOp, HashKind, ObjectInfo, ObjectKind, Op, Operand, Slot};
 use crate::p4::source::Name;
@@ -109,13 +110,13 @@ impl Lower<'_> {
             "allocate_flow_id" => ExternFunction::AllocateFlowId,
             "set_entry_expire_time" => ExternFunction::SetEntryExpireTime,
             "restart_expire_timer" => ExternFunction::RestartExpireTimer,
-            "set_mark" => ExternFunction::SetMark,
-            "set_flags" => ExternFunction::SetFlags,
-            "set_queue" => ExternFunction::SetQueue,
-            _ => {
-                self.unsupported(call.span, &format!("the function `{name}` of an architecture"));
-                return Value::Zero;
-            }
+            other => match verb(other) {
+                Some(verb) => verb,
+                None => {
+                    self.unsupported(call.span, &format!("the function `{name}` of an architecture"));
+                    return Value::Zero;
+                }
+            },
         };
         self.extern_op(function, None, call, result)
     }
@@ -265,6 +266,23 @@ impl Lower<'_> {
             self.output_slots(&part, outputs);
         }
     }
+}
+
+/// Verbs of flexnic.p4.
+fn verb(name: &str) -> Option<ExternFunction> {
+    Some(match name {
+        "set_mark" => ExternFunction::SetMark,
+        "set_flags" => ExternFunction::SetFlags,
+        "set_queue" => ExternFunction::SetQueue,
+        "dma" => ExternFunction::Dma(None),
+        "dma_write" => ExternFunction::Dma(Some(FlexDirection::ToMemory)),
+        "dma_read" => ExternFunction::Dma(Some(FlexDirection::FromMemory)),
+        "refuse" => ExternFunction::Refuse,
+        "discard" => ExternFunction::DropPacket,
+        "send_to" => ExternFunction::SendToPort,
+        "copy_to" => ExternFunction::CopyTo,
+        _ => return None,
+    })
 }
 
 /// Members of v1model's `HashAlgorithm` in their order.

@@ -1,153 +1,50 @@
 //! Placement: each table in the first stage that its dependencies and the memory allow.
 
-use std::collections::BTreeMap;
-
-use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Target;
 use super::access::{self, Access};
+use super::layout::{Dependency, Layout, Misfit, PlacedTable, Reason, Refusal, StageUse};
+use super::measure::{header_bits, longest_parse, longest_transfers, object_bits, objects_of};
+use crate::p4::arch::flexnic::DMA_PIPELINE;
 use crate::p4::hir::MatchKind;
-use crate::p4::ir::{Function, Ir, ObjectKind, Op, TableInfo};
+use crate::p4::ir::{Function, Ir, TableInfo};
 use crate::p4::pipeline::Program;
-
-/// Why a table comes after another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reason {
-    /// Its key reads what the other's actions write.
-    Match,
-    /// Its actions read or write what the other's actions write.
-    Action,
-    /// The other's result decides whether it runs; it may share a stage.
-    Control,
-}
-
-/// A dependency.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Dependency {
-    /// The earlier table.
-    pub from: String,
-    /// Why.
-    pub reason: Reason,
-    /// A field that both touch.
-    pub field: Option<String>,
-}
-
-/// A table and its place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PlacedTable {
-    /// Name for the control plane.
-    pub name: String,
-    /// Control that applies it.
-    pub control: String,
-    /// First and last stage, from 0; a large table takes several.
-    pub stages: (usize, usize),
-    /// Entries that it has room for.
-    pub entries: u64,
-    /// Bits of SRAM and TCAM.
-    pub sram_bits: u64,
-    /// Bits of TCAM.
-    pub tcam_bits: u64,
-    /// Actions.
-    pub actions: usize,
-    /// What it waits for.
-    pub after: Vec<Dependency>,
-}
-
-/// What a stage holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct StageUse {
-    /// Bits of SRAM.
-    pub sram_bits: u64,
-    /// Bits of TCAM.
-    pub tcam_bits: u64,
-    /// Tables.
-    pub tables: usize,
-    /// Actions.
-    pub actions: usize,
-}
-
-/// A program on a target.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Layout {
-    /// Tables in the order of application.
-    pub tables: Vec<PlacedTable>,
-    /// Stages.
-    pub stages: Vec<StageUse>,
-    /// Bits of headers and metadata.
-    pub header_bits: u64,
-    /// States on the longest way through the parser.
-    pub parser_depth: usize,
-    /// Bytes on that way.
-    pub parser_bytes: u64,
-    /// Cycles from the first bit to the deparser.
-    pub cycles: u64,
-}
-
-/// One thing that does not fit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
-pub enum Misfit {
-    #[error("the chain of tables {} needs {needs} stages, the target has {has}", .chain.join(" -> "))]
-    Stages { chain: Vec<String>, needs: usize, has: usize },
-    #[error("table `{table}` needs {needs} bits of {memory}, the target has {has} in all stages that are left for it")]
-    Memory { table: String, memory: &'static str, needs: u64, has: u64 },
-    #[error("table `{table}` has {needs} actions, a stage has room for {has}")]
-    Actions { table: String, needs: usize, has: usize },
-    #[error("headers and metadata have {needs} bits, the target carries {has}")]
-    HeaderBits { needs: u64, has: u64 },
-    #[error("the parser's longest way has {needs} states, the target's has {has}")]
-    ParserDepth { needs: usize, has: usize },
-    #[error("the parser looks at {needs} bytes, the target's looks at {has}")]
-    ParserBytes { needs: u64, has: u64 },
-    #[error("control `{control}` has a loop, which a pipeline of stages cannot run")]
-    Loop { control: String },
-    #[error("control `{control}` multiplies or divides, which the target cannot do")]
-    Multiply { control: String },
-    #[error(
-        "table `{table}` matches the tag `{field}` with {kind}, so that rules of one application may match packets of another: match it exactly"
-    )]
-    Tag { table: String, field: String, kind: String },
-    #[error("actions of table `{table}` write the tag `{field}`, which only the operating system's tables may")]
-    WritesTag { table: String, field: String },
-    #[error("table `{table}` is applied in more than one place")]
-    AppliedTwice { table: String },
-}
-
-/// All that does not fit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Refusal {
-    /// At least one.
-    pub misfits: Vec<Misfit>,
-}
-
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for misfit in &self.misfits {
-            writeln!(out, "{misfit}")?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for Refusal {}
 
 /// Places a program on a target, or says what does not fit.
 pub fn place(program: &Program, target: &Target) -> Result<Layout, Refusal> {
     let ir = program.ir();
+    // FlexNIC's controls have a pipeline each, all others follow each other in one.
+    let has_pipelines = program.architecture() == "FlexNIC";
+    let pipelines = if has_pipelines { DMA_PIPELINE } else { 1 };
     let mut placer = Placer {
         ir,
         target,
-        stages: vec![StageUse::default(); target.stages],
+        stages: vec![StageUse::default(); pipelines * target.stages],
+        until: target.stages,
         tables: Vec::new(),
+        objects: BTreeSet::new(),
         misfits: Vec::new(),
     };
     let (parser, controls) = ir.functions.split_first().map_or((None, &[][..]), |(first, rest)| (Some(first), rest));
     let (parser_depth, parser_bytes) = parser.map_or((0, 0), longest_parse);
     let header_bits = header_bits(ir);
     let mut start = 0;
-    for control in controls {
-        start = placer.control(control, start);
+    // Stages that each pipeline uses, and its name.
+    let mut used = Vec::new();
+    for (number, control) in controls.iter().enumerate() {
+        if has_pipelines && number < pipelines {
+            start = number * target.stages;
+            placer.until = start + target.stages;
+        }
+        let end = placer.control(control, start);
+        used.push((control.name.clone(), end - start));
+        start = end;
+    }
+    let transfers = controls.iter().map(|control| longest_transfers(control, 0, &mut BTreeMap::new())).max();
+    let transfers = transfers.unwrap_or(0);
+    if transfers > target.transfers {
+        placer.misfits.push(Misfit::Transfers { needs: transfers, has: target.transfers });
     }
     if header_bits > target.header_bits {
         placer.misfits.push(Misfit::HeaderBits { needs: header_bits, has: target.header_bits });
@@ -161,16 +58,34 @@ pub fn place(program: &Program, target: &Target) -> Result<Layout, Refusal> {
     if !placer.misfits.is_empty() {
         return Err(Refusal { misfits: placer.misfits });
     }
-    let used = placer.tables.iter().map(|table| table.stages.1 + 1).max().unwrap_or(0);
-    let cycles = parser_depth as u64 * target.parser_cycles + used as u64 * target.stage_cycles;
-    Ok(Layout { tables: placer.tables, stages: placer.stages, header_bits, parser_depth, parser_bytes, cycles })
+    // The host's packets pass ingress and the DMA pipeline, and both parse.
+    let (parses, stages) = match &used[..] {
+        [ingress, _, dma, ..] if has_pipelines => (2, ingress.1 + dma.1),
+        _ => (1, placer.tables.iter().map(|table| table.stages.1 + 1).max().unwrap_or(0)),
+    };
+    let cycles = parses * parser_depth as u64 * target.parser_cycles + stages as u64 * target.stage_cycles;
+    used.truncate(if has_pipelines { pipelines } else { 0 });
+    Ok(Layout {
+        tables: placer.tables,
+        stages: placer.stages,
+        pipelines: used.into_iter().map(|(name, _)| name).collect(),
+        transfers,
+        header_bits,
+        parser_depth,
+        parser_bytes,
+        cycles,
+    })
 }
 
 struct Placer<'a> {
     ir: &'a Ir,
     target: &'a Target,
     stages: Vec<StageUse>,
+    /// The first stage behind the present pipeline.
+    until: usize,
     tables: Vec<PlacedTable>,
+    /// Objects that have their memory.
+    objects: BTreeSet<usize>,
     misfits: Vec<Misfit>,
 }
 
@@ -215,7 +130,34 @@ impl Placer<'_> {
                 landed.insert(*table, Landed { last, chain });
             }
         }
-        landed.values().map(|landed| landed.last + 1).max().unwrap_or(start)
+        for object in order.iter().flat_map(|table| &access[table].objects) {
+            self.objects.insert(*object);
+        }
+        let end = landed.values().map(|landed| landed.last + 1).max().unwrap_or(start);
+        let memory = objects_of(function).into_iter().filter_map(|object| self.object(object, start)).max();
+        end.max(memory.map_or(start, |stage| stage + 1))
+    }
+
+    /// Memory of an object that no table's action uses, in the first stages with room; returns the last one. NIC memory
+    /// that several pipelines use lies where it is used first.
+    fn object(&mut self, number: usize, start: usize) -> Option<usize> {
+        let info = &self.ir.objects[number];
+        let needs = object_bits(&info.kind);
+        if needs == 0 || !self.objects.insert(number) {
+            return None;
+        }
+        let mut left = needs;
+        for at in start..self.until {
+            let take = left.min(self.target.sram_bits - self.stages[at].sram_bits);
+            self.stages[at].sram_bits += take;
+            left -= take;
+            if left == 0 {
+                return Some(at);
+            }
+        }
+        let (table, has) = (info.path.to_string(), needs - left);
+        self.misfits.push(Misfit::Memory { table, memory: "SRAM", needs, has });
+        None
     }
 
     /// Rules of an application match the operating system's tag, and do not change it.
@@ -263,7 +205,7 @@ impl Placer<'_> {
         };
         let (mut sram, mut tcam) = (need.sram_bits, need.tcam_bits);
         let mut first = None;
-        for at in earliest..self.target.stages {
+        for at in earliest..self.until {
             if !has_room(&self.stages[at]) {
                 continue;
             }
@@ -294,8 +236,12 @@ impl Placer<'_> {
                 return Some(at);
             }
         }
-        self.misfits.push(if earliest >= self.target.stages || first.is_none() {
-            Misfit::Stages { chain: chain.to_vec(), needs: earliest + 1, has: self.target.stages }
+        self.misfits.push(if earliest >= self.until || first.is_none() {
+            Misfit::Stages {
+                chain: chain.to_vec(),
+                needs: earliest + 1 + self.target.stages - self.until,
+                has: self.target.stages,
+            }
         } else if tcam > 0 {
             Misfit::Memory { table: name, memory: "TCAM", needs: need.tcam_bits, has: need.tcam_bits - tcam }
         } else {
@@ -336,15 +282,6 @@ struct Need {
     tcam_bits: u64,
 }
 
-fn object_bits(kind: &ObjectKind) -> u64 {
-    match kind {
-        ObjectKind::Counter { size, .. } => size * 128,
-        ObjectKind::Meter { size, .. } => size * 256,
-        ObjectKind::Register { size, widths, .. } => size * widths.iter().map(|width| u64::from(*width)).sum::<u64>(),
-        _ => 0,
-    }
-}
-
 /// The strongest reason why `after` cannot run beside or before `before`.
 fn dependency(number: usize, before: &Access, after: &Access) -> Option<(Reason, Option<u32>)> {
     let first =
@@ -359,53 +296,4 @@ fn dependency(number: usize, before: &Access, after: &Access) -> Option<(Reason,
         return Some((Reason::Action, Some(word)));
     }
     after.decided_by.contains(&number).then_some((Reason::Control, None))
-}
-
-fn header_bits(ir: &Ir) -> u64 {
-    let bits = |field: &crate::p4::ir::NamedField| {
-        if field.varbit { u64::from(field.slot.width) - 64 } else { u64::from(field.slot.width) }
-    };
-    ir.fields.iter().map(bits).sum()
-}
-
-/// States and bytes on the longest way; a state that is entered again counts once.
-fn longest_parse(parser: &Function) -> (usize, u64) {
-    let mut memory = BTreeMap::new();
-    let mut open = vec![false; parser.blocks.len()];
-    let (states, bits) = longest_from(parser, 0, &mut memory, &mut open);
-    (states, bits.div_ceil(8))
-}
-
-fn longest_from(
-    parser: &Function,
-    block: usize,
-    memory: &mut BTreeMap<usize, (usize, u64)>,
-    open: &mut Vec<bool>,
-) -> (usize, u64) {
-    if open[block] {
-        return (0, 0);
-    }
-    if let Some(known) = memory.get(&block) {
-        return *known;
-    }
-    open[block] = true;
-    let (mut states, mut bits) = (0, 0);
-    for op in &parser.blocks[block].ops {
-        match op {
-            Op::Note(crate::p4::ir::Note::State(_)) => states += 1,
-            Op::Extract { header, .. } => {
-                bits += header.layout.fields.iter().map(|field| u64::from(field.width)).sum::<u64>();
-            }
-            _ => {}
-        }
-    }
-    let mut best = (0, 0);
-    for next in access::successors(&parser.blocks[block].end) {
-        let found = longest_from(parser, next, memory, open);
-        best = (best.0.max(found.0), best.1.max(found.1));
-    }
-    open[block] = false;
-    let result = (states + best.0, bits + best.1);
-    memory.insert(block, result);
-    result
 }

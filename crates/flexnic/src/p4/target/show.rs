@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::Target;
-use super::place::{Layout, PlacedTable, Reason};
+use super::layout::{Dependency, Layout, PlacedTable, Reason, StageUse};
 
 fn kilobits(bits: u64) -> String {
     if bits >= 10 << 10 { format!("{} Kib", bits >> 10) } else { format!("{bits} b") }
@@ -22,13 +22,20 @@ fn reason(reason: Reason) -> &'static str {
 }
 
 fn why(table: &PlacedTable) -> Vec<String> {
-    let line = |dependency: &super::place::Dependency| match &dependency.field {
+    let line = |dependency: &Dependency| match &dependency.field {
         Some(field) => {
             format!("after {}: {} {field}, which that table writes", dependency.from, reason(dependency.reason))
         }
         None => format!("not before {}: it {} that table", dependency.from, reason(dependency.reason)),
     };
     table.after.iter().map(line).collect()
+}
+
+fn stage_name(layout: &Layout, target: &Target, number: usize) -> String {
+    match layout.pipelines.get(number / target.stages.max(1)) {
+        Some(pipeline) => format!("{pipeline}, stage {}", number % target.stages.max(1)),
+        None => format!("stage {number}"),
+    }
 }
 
 /// A layout as text.
@@ -48,10 +55,15 @@ pub fn to_text(layout: &Layout, target: &Target) -> String {
     );
     let nanoseconds = layout.cycles * 1000 / target.clock_mhz.max(1);
     let _ = writeln!(text, "latency: {} cycles ({nanoseconds} ns)", layout.cycles);
-    for (number, stage) in layout.stages.iter().enumerate().filter(|(_, stage)| stage.tables > 0) {
+    if layout.transfers > 0 {
+        let _ = writeln!(text, "DMA: {} of {} transfers of a packet", layout.transfers, target.transfers);
+    }
+    let used = |stage: &StageUse| stage.tables > 0 || stage.sram_bits > 0;
+    for (number, stage) in layout.stages.iter().enumerate().filter(|(_, stage)| used(stage)) {
         let _ = writeln!(
             text,
-            "stage {number}: SRAM {} ({} %), TCAM {} ({} %), {} of {} actions",
+            "{}: SRAM {} ({} %), TCAM {} ({} %), {} of {} actions",
+            stage_name(layout, target, number),
             kilobits(stage.sram_bits),
             percent(stage.sram_bits, target.sram_bits),
             kilobits(stage.tcam_bits),
@@ -99,10 +111,11 @@ pub fn to_svg(layout: &Layout, target: &Target) -> String {
         let _ = writeln!(
             svg,
             "<rect x=\"{x}\" y=\"10\" width=\"{}\" height=\"{}\" fill=\"#f4f4f4\" stroke=\"#ccc\"/>\
-             <text x=\"{}\" y=\"28\">stage {number}</text><text x=\"{}\" y=\"44\" fill=\"#666\">SRAM {sram} %, TCAM {tcam} %</text>",
+             <text x=\"{}\" y=\"28\">{}</text><text x=\"{}\" y=\"44\" fill=\"#666\">SRAM {sram} %, TCAM {tcam} %</text>",
             COLUMN - 20,
             height - 20,
             x + 8,
+            escape(&stage_name(layout, target, number)),
             x + 8
         );
     }

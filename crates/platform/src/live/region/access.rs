@@ -14,7 +14,7 @@ use bytemuck::Pod;
 use nicforge_units::CACHE_LINE_BYTES;
 
 use super::{Region, SHORT, WORD_BYTES};
-use crate::Addr;
+use crate::{Addr, Atomic};
 
 const HALF_LINE: usize = CACHE_LINE_BYTES as usize / 2;
 
@@ -73,6 +73,16 @@ impl Region {
         // SAFETY: in bounds and aligned; atomics may be shared by any number of agents, also with other
         // processes, and the mapping outlives `self`.
         unsafe { &*self.aligned(at, size_of::<u64>()).cast::<AtomicU64>() }
+    }
+
+    /// Changes the word at `at`; returns what it was.
+    pub fn atomic(&self, at: Addr, change: Atomic) -> u64 {
+        let word = self.word(at);
+        match change {
+            Atomic::Or(bits) => word.fetch_or(bits, Ordering::AcqRel),
+            Atomic::And(bits) => word.fetch_and(bits, Ordering::AcqRel),
+            Atomic::Add(value) => word.fetch_add(value, Ordering::AcqRel),
+        }
     }
 
     /// Looks at the words that begin in `range`, at its beginning and then `stride` bytes apart, until the

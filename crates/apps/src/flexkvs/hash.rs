@@ -1,5 +1,4 @@
-//! Bob Jenkins' hash of bytes, "lookup3" (burtleburtle.net/bob/c/lookup3.c, public domain): the hash that FlexKVS computes
-//! where the NIC does not.
+//! Hashes of keys: "lookup3" where software computes them, CRC-32 where the NIC does.
 
 fn mix(mut a: u32, mut b: u32, mut c: u32) -> [u32; 3] {
     for (one, two, three) in [(4, 6, 8), (16, 19, 4)] {
@@ -23,7 +22,13 @@ fn finish(mut a: u32, mut b: u32, mut c: u32) -> u32 {
     (c ^ b).wrapping_sub(b.rotate_left(24))
 }
 
-/// The hash of `key` that begins with `start`.
+/// The CRC-32 of Ethernet, as P4 programs have it (`HashAlgorithm.crc32`).
+pub fn crc32(key: &[u8]) -> u32 {
+    let bit = |state: u32, _| if state & 1 == 1 { state >> 1 ^ 0xedb8_8320 } else { state >> 1 };
+    !key.iter().fold(u32::MAX, |state, byte| (0..8).fold(state ^ u32::from(*byte), bit))
+}
+
+/// Bob Jenkins' hash of `key` that begins with `start` (burtleburtle.net/bob/c/lookup3.c, public domain).
 pub fn lookup3(key: &[u8], start: u32) -> u32 {
     let first = 0xdead_beef_u32.wrapping_add(key.len() as u32).wrapping_add(start);
     let mut state = [first; 3];
@@ -55,6 +60,11 @@ fn add(state: [u32; 3], block: &[u8]) -> [u32; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn crc32_has_the_check_value_of_the_catalogue() {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+    }
 
     /// The values that its author publishes with it (driver5).
     #[test]

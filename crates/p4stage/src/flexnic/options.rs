@@ -1,0 +1,38 @@
+//! What the interface says about itself.
+
+use nicforge_interfaces::describe::{Describe, Queues, Shape};
+use nicforge_interfaces::options::RxRing;
+use nicforge_options::{Allowed, options};
+
+use super::FlexNic;
+use super::layout::HOST_REGISTERS;
+
+options! {
+    /// NICs whose program does the DMA.
+    pub struct FlexNicOptions {
+        embed ring: RxRing;
+        /// The P4-16 program of package `FlexNIC` that each NIC runs.
+        flexnic_program: Option<String> = None, "", Allowed::File, default "queues of whole frames";
+        /// Entries of its tables, as `nicforge p4 run --entries` takes them.
+        flexnic_entries: Option<String> = None, "", Allowed::File, default "none";
+        /// The NIC's pipelines, as `nicforge p4 explain --target` takes them; a packet takes the cycles that the program needs there.
+        flexnic_target: Option<String> = None, "", Allowed::File, default "small pipelines";
+        /// Runs the reference interpreter instead of compiled code.
+        flexnic_interpret: bool = false, "", Allowed::Flag;
+    }
+}
+
+impl Describe for FlexNic {
+    const NAME: &'static str = "flexnic";
+    const ABOUT: &'static str = "software-defined queues that a P4 program fills, which does the DMA";
+    const PLAYED: Result<(), &'static str> = Err("its entries name no buffer, and a program may write elsewhere");
+    type Options = FlexNicOptions;
+
+    fn shape(options: &FlexNicOptions, queues: &Queues<'_>) -> Shape {
+        Shape {
+            supplies: Vec::new(),
+            registers: (1 + HOST_REGISTERS) * queues.each,
+            ..Shape::of_rings(queues, options.ring.rx_entries, 1)
+        }
+    }
+}
