@@ -102,6 +102,14 @@ impl Snapshot {
 }
 
 impl Snapshot {
+    fn of_nics(&self, pick: fn(&NicCounters) -> u64) -> u64 {
+        self.nics.iter().map(pick).sum()
+    }
+
+    fn of_ports(&self, pick: fn(&DmaCounters) -> u64) -> u64 {
+        self.dma.iter().map(pick).sum()
+    }
+
     /// The stages' counter called `name`.
     fn of_stages(&self, name: &str) -> u64 {
         self.stages.get(name).copied().unwrap_or(0)
@@ -258,20 +266,14 @@ fn cores_between(clock: Frequency, before: &Snapshot, after: &Snapshot, counts: 
 
 fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
     let world = &built.world;
-    let sum = |pick: fn(&NicCounters) -> u64| {
-        let of = |snapshot: &Snapshot| snapshot.nics.iter().map(pick).sum::<u64>();
-        of(after) - of(before)
-    };
+    let sum = |pick: fn(&NicCounters) -> u64| after.of_nics(pick) - before.of_nics(pick);
     let (frames_out, bytes_out) = world.outside.sink.in_window();
     let (frames_in, bytes_in) = (sum(|nic| nic.frames), sum(|nic| nic.bytes));
     let drops = after.drops.since(&before.drops);
     let memory = after.memory.since(&before.memory);
     let per_second = |count: u64, unit: f64| count as f64 / seconds / unit;
     let link = built.hardware.pcie.rate.as_bits_per_second() as f64 * world.hosts[0].devices.len() as f64;
-    let dma = |pick: fn(&DmaCounters) -> u64| {
-        let of = |snapshot: &Snapshot| snapshot.dma.iter().map(pick).sum::<u64>();
-        of(after) - of(before)
-    };
+    let dma = |pick: fn(&DmaCounters) -> u64| after.of_ports(pick) - before.of_ports(pick);
     let busy = |bytes: u64| bytes as f64 * 8.0 / seconds / link;
     let clock = built.hardware.core.frequency;
     let cycles = cores_between(clock, before, after, |_| true);
