@@ -62,6 +62,11 @@ pub trait Application<C: Cpu>: Any + Send {
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
+
+    /// Its gauges by name: values of now. They end with the software that they are of, while counters add up.
+    fn gauges(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
 }
 
 /// Properties of an application that the assembler reads before it builds it. The default is a forwarder without tables.
@@ -390,6 +395,11 @@ impl<C: Cpu + 'static> App<C> {
     /// See [`Application::counters`].
     pub fn counters(&self) -> Vec<(&'static str, u64)> {
         self.application.counters()
+    }
+
+    /// See [`Application::gauges`].
+    pub fn gauges(&self) -> Vec<(&'static str, u64)> {
+        self.application.gauges()
     }
 
     /// The application, if it is an `A`.

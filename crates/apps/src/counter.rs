@@ -159,7 +159,11 @@ impl<C: Cpu> Application<C> for Counter {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("flows", u64::from(self.flows())), ("not_ip", self.not_ip), ("untracked", self.untracked)]
+        vec![("not_ip", self.not_ip), ("untracked", self.untracked)]
+    }
+
+    fn gauges(&self) -> Vec<(&'static str, u64)> {
+        vec![("flows", u64::from(self.flows()))]
     }
 }
 

@@ -304,7 +304,11 @@ impl<C: Cpu> Application<C> for Lb {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("flows", u64::from(self.table.len())), ("flows_opened", self.opened), ("flows_expired", self.expired)]
+        vec![("flows_opened", self.opened), ("flows_expired", self.expired)]
+    }
+
+    fn gauges(&self) -> Vec<(&'static str, u64)> {
+        vec![("flows", u64::from(self.table.len()))]
     }
 }
 

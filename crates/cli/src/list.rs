@@ -10,6 +10,7 @@ use nicforge_options::Key;
 
 use crate::args::{ListOptions, Listed};
 use crate::error::CliError;
+use crate::machine::MEASURED;
 use crate::output::{columns, print};
 use crate::registry::catalogue;
 
@@ -123,10 +124,11 @@ fn numbers(machine: &Machine) -> String {
     format!("{}: {}\n{}", machine.name, machine.title, columns(&rows))
 }
 
-/// docs/machines.md.
+/// docs/machines.md: the machines of data sheets. What a user measured stands in a file of its own.
 fn machines_page() -> Result<String, CliError> {
     let mut page = MACHINES_HEAD.to_string();
-    for file in toml_files("machines") {
+    let is_measured = |file: &PathBuf| std::fs::read_to_string(file).is_ok_and(|text| text.starts_with(MEASURED));
+    for file in toml_files("machines").into_iter().filter(|file| !is_measured(file)) {
         let machine = load_machine(&file)?;
         page.push_str(&format!("\n## {}\n\n{}.\n\n{TABLE_HEAD}", machine.name, machine.title));
         for row in &machine.rows {

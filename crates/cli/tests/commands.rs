@@ -102,6 +102,16 @@ fn generated_pages_are_up_to_date() {
 }
 
 #[test]
+fn a_machine_that_a_user_measured_is_not_on_the_page() {
+    let folder = folder();
+    let before = stdout(&nicforge(&folder, &["list", "machines", "--markdown"]));
+    let measured = nicforge(&folder, &["machine", "measure", "--quick"]);
+    assert_eq!(measured.status.code(), Some(0), "{}", stderr(&measured));
+    assert!(stdout(&nicforge(&folder, &["list", "machines"])).contains("this-machine"));
+    assert_eq!(stdout(&nicforge(&folder, &["list", "machines", "--markdown"])), before);
+}
+
+#[test]
 fn the_registers_of_one_device_can_be_listed() {
     let map = stdout(&nicforge(&folder(), &["list", "registers", "sinic"]));
     assert!(map.contains("RxMaxCopy") && !map.contains("v_sinic"), "{map}");

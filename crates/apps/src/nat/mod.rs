@@ -302,12 +302,14 @@ impl<C: Cpu> Application<C> for Nat {
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![
-            ("flows", u64::from(self.flows.len())),
             ("flows_opened", self.flows.opened),
             ("flows_expired", self.flows.expired),
             ("flows_reclaimed", self.flows.reclaimed),
-            ("external_ports_free", u64::from(self.flows.free_ports())),
         ]
+    }
+
+    fn gauges(&self) -> Vec<(&'static str, u64)> {
+        vec![("flows", u64::from(self.flows.len())), ("external_ports_free", u64::from(self.flows.free_ports()))]
     }
 }
 

@@ -154,8 +154,8 @@ impl Bench {
     }
 
     pub fn counter(&mut self, name: &str) -> u64 {
-        let counters = everywhere!(self, on => on.app.counters());
-        counters.iter().find(|(n, _)| *n == name).unwrap().1
+        let counted = everywhere!(self, on => [on.app.counters(), on.app.gauges()].concat());
+        counted.iter().find(|(n, _)| *n == name).unwrap().1
     }
 }
 

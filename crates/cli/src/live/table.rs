@@ -169,7 +169,7 @@ fn worker_row(number: usize, counts: &WorkerCounts, receive: (u64, u64)) -> Vec<
         full((0, 0), receive),
         full((0, 0), counts.transmit),
         causes(counts.drops.causes()),
-        causes(&counts.app),
+        causes(&[&counts.app[..], &counts.gauges].concat()),
     ]
 }
 

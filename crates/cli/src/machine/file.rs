@@ -8,6 +8,8 @@ use nicforge_lab::machine::{Machine, Row, parse_machine};
 use super::measure::Found;
 use super::system::System;
 
+/// How the file of a measured machine begins.
+pub const MEASURED: &str = "# Written by `nicforge machine measure`";
 /// The machine whose numbers stand in.
 const STAND_IN: &str = "xeon-4216-cx5";
 const STAND_IN_FILE: &str = include_str!("../../../../machines/xeon-4216-cx5.toml");
@@ -22,7 +24,7 @@ pub fn stand_in() -> Machine {
 pub fn text(system: &System, found: &Found) -> String {
     let processor = system.processor.as_deref().unwrap_or("a processor without a name");
     let mut text = format!(
-        "# Written by `nicforge machine measure` on this machine: {processor}.\n\
+        "{MEASURED} on this machine: {processor}.\n\
          # \"measured\" and \"the system\" are of this machine; \"not measured\" says why, and whose number\n\
          # stands in. What the file has no key for:\n"
     );

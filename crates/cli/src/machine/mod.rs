@@ -18,6 +18,7 @@ mod system;
 
 use std::path::{Path, PathBuf};
 
+pub use file::MEASURED;
 use nicforge_lab::machine::{Machine, parse_machine};
 
 use crate::args::MeasureOptions;

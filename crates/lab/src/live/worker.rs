@@ -46,6 +46,8 @@ pub struct WorkerCounts {
     pub silent: Time,
     /// The application's own counters.
     pub app: Vec<(&'static str, u64)>,
+    /// Its gauges: values of now.
+    pub gauges: Vec<(&'static str, u64)>,
 }
 
 /// The parts of a worker, except its memory.
@@ -203,6 +205,7 @@ impl Worker {
             absent: false,
             silent: Time::ZERO,
             app: software.app.counters(),
+            gauges: software.app.gauges(),
         };
         &self.counts
     }

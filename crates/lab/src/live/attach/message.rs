@@ -177,6 +177,7 @@ pub struct Told {
     transmit: (u64, u64),
     idle_ps: u64,
     app: Vec<(String, u64)>,
+    gauges: Vec<(String, u64)>,
 }
 
 impl Told {
@@ -194,6 +195,7 @@ impl Told {
             transmit: counts.transmit,
             idle_ps: counts.idle.as_ps(),
             app: named(&counts.app),
+            gauges: named(&counts.gauges),
         }
     }
 
@@ -203,7 +205,7 @@ impl Told {
         for (cause, count) in &self.drops {
             drops.add(known(cause), *count);
         }
-        let app = self.app.iter();
+        let known_here = |told: &[(String, u64)]| told.iter().map(|(name, count)| (known(name), *count)).collect();
         WorkerCounts {
             taken: self.taken,
             pushed: self.pushed,
@@ -214,7 +216,8 @@ impl Told {
             absent: false,
             silent: Time::ZERO,
             idle: Time::from_ps(self.idle_ps),
-            app: app.map(|(name, count)| (known(name), *count)).collect(),
+            app: known_here(&self.app),
+            gauges: known_here(&self.gauges),
         }
     }
 }

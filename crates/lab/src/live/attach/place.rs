@@ -193,5 +193,30 @@ fn sum(a: &WorkerCounts, b: &WorkerCounts) -> WorkerCounts {
         absent: false,
         silent: Time::ZERO,
         app,
+        // Those of who works there now.
+        gauges: b.gauges.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_of_dead_workers_stay_and_their_gauges_go() {
+        let of = |opened, free| WorkerCounts {
+            app: vec![("flows_opened", opened)],
+            gauges: vec![("external_ports_free", free)],
+            ..WorkerCounts::default()
+        };
+        let mut place = Place::new();
+        place.told(&Told::of(&of(3, 64_509)));
+        place.restart(Served { delivered: 0, served: 0 });
+        let between = place.counts(Time::ZERO);
+        assert_eq!((between.app, between.gauges), (vec![("flows_opened", 3)], vec![]));
+        place.told(&Told::of(&of(2, 64_510)));
+        let counts = place.counts(Time::ZERO);
+        assert_eq!(counts.app, [("flows_opened", 5)]);
+        assert_eq!(counts.gauges, [("external_ports_free", 64_510)]);
     }
 }
