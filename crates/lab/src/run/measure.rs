@@ -303,10 +303,9 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         requests_misdirected: any(grew(|now| now.misdirected)),
         copy_gb_per_s: (copied > 0).then(|| per_second(copied, 1e9)),
         tx_deschedules_per_packet: share(grew(|now| now.deschedules), frames_out),
-        spill_fraction: match built.pools.len() {
-            1 => None,
-            _ => share(after.spilled - before.spilled, sum(|nic| nic.delivered)),
-        },
+        spill_fraction: (built.pools.len() > 1)
+            .then(|| share(after.spilled - before.spilled, sum(|nic| nic.delivered)))
+            .flatten(),
         borrowed_fraction: borrowed(&before.cores, &after.cores)
             .and_then(|count| share(count, sum(|nic| nic.delivered))),
         flow_state_miss_rate: share(of_stages("context_misses"), of_stages("context_lookups")),
