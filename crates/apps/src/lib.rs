@@ -27,21 +27,21 @@ pub mod nat;
 pub mod options;
 mod quoted;
 mod routes;
+mod shape;
 mod shared;
 pub mod suite;
 pub mod synthetic;
 pub mod tables;
 mod udp_service;
 
-pub use app::{
-    App, AppEntry, AppGround, AppKind, AppShape, Application, Apps, Build, Flow, FullTable, NeededAddress, Place, Reads,
-};
+pub use app::{App, AppEntry, AppGround, AppKind, Application, Apps, Build, Flow, Place};
 pub use co_runner::CoRunner;
 pub use config::{AppConfig, AppError, Egress, Port, PortMap, Timeouts};
 pub use copy::Copier;
 pub use nicforge_nic::Verdict;
 pub use nicforge_platform::Cpu;
 pub use routes::{Route, RouteError, generate_routes, parse_routes, read_routes};
+pub use shape::{AppShape, FullTable, NeededAddress, Reads};
 pub use shared::{Routing, SharedTables};
 
 // Names of drops that more than one application knows.
