@@ -128,7 +128,7 @@ fn a_program_steers_requests_by_key() {
     let report = std::fs::read(folder.path().join("out/report.json")).unwrap();
     let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
     let points = report["points"].as_array().unwrap();
-    assert_eq!(points.len(), 2);
+    assert_eq!(points.len(), 3);
     for point in points {
         assert_eq!(point["metrics"]["get_hit_rate"].as_f64(), Some(1.0), "{}", point["variant"]);
     }
