@@ -13,6 +13,7 @@ use nicforge_units::BitRate;
 use nicforge_wire::headers::{
     MAGIC_REQUEST, MEMCACHED_HEADER_LEN, MEMCACHED_PORT, MacAddress, memcached_opcode as opcode,
 };
+use nicforge_wire::rss::RssKey;
 use nicforge_wire::traffic::{
     ArrivalModel, FlowChoice, FlowSpace, Line, PairSpace, RequestConfig, RequestProtocol, Requests, TrafficSource,
 };
@@ -209,6 +210,7 @@ fn clients_of_the_simulator_are_answered() {
             put_share: 0.1,
             delete_share: 0.0,
             queues: 1,
+            rss_key: RssKey::default(),
             server: "10.0.0.1".parse().unwrap(),
             source: MacAddress([2, 0, 0, 0, 0, 1]),
             destination: MacAddress([2, 0, 0, 0, 0, 2]),

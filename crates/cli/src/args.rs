@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use nicforge_options::SECONDS_MAX;
+use nicforge_wire::rss::RssKey;
 
 /// Nicforge: a network interface card whose contract with the host can be reshaped, and the
 /// host it is plugged into: simulated, or live.
@@ -52,6 +53,9 @@ pub enum Command {
     /// Write a capture (pcap) from a traffic source
     #[command(after_help = CAPTURE_EXAMPLES)]
     Capture(CaptureOptions),
+    /// Say which hash and which queue RSS gives a frame
+    #[command(after_help = RSS_EXAMPLES)]
+    Rss(RssOptions),
     /// Run, test, explain and check P4-16 programs
     P4(crate::p4::P4Options),
     /// Write a crate of your own: an interface, application or stage that runs, its scenarios, its test
@@ -173,6 +177,18 @@ pub struct CaptureOptions {
     pub packets: u64,
     #[command(flatten)]
     pub overrides: Overrides,
+}
+
+#[derive(Args)]
+pub struct RssOptions {
+    /// A capture, or the hexadecimal digits of a frame from its Ethernet header on
+    pub frame: String,
+    /// Queues of the NIC
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=128))]
+    pub queues: u16,
+    /// The Toeplitz key: "microsoft", "symmetric" or 80 hexadecimal digits
+    #[arg(long, value_name = "KEY", default_value_t)]
+    pub key: RssKey,
 }
 
 #[derive(Args)]
@@ -349,6 +365,11 @@ Examples:
   nicforge new app my_app --path ~/my-app
   nicforge new stage my_stage
   nicforge new interface my_ring --path ~/my-ring --nicforge ~/nicforge";
+
+const RSS_EXAMPLES: &str = "\
+Examples:
+  nicforge rss scenarios/captures/sample.pcap --queues 4
+  nicforge rss scenarios/captures/sample.pcap --key symmetric";
 
 const CAPTURE_EXAMPLES: &str = "\
 Examples:

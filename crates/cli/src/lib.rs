@@ -29,6 +29,7 @@ mod output;
 mod outputs;
 mod p4;
 mod registry;
+mod rss;
 mod run;
 #[cfg(target_os = "linux")]
 mod sockets;
@@ -61,6 +62,7 @@ pub fn main(registry: Registry) -> ExitCode {
         Command::Run(options) => run::run(options),
         Command::List(options) => list::list(options),
         Command::Check(options) => check::check(options),
+        Command::Rss(options) => rss::rss(options),
         #[cfg(target_os = "linux")]
         Command::Live(options) => live::live(options),
         #[cfg(target_os = "linux")]

@@ -10,6 +10,7 @@ use nicforge_lab::settings::Catalogue;
 use nicforge_units::BitRate;
 use nicforge_wire::capture::{CaptureFormat, CaptureReader, CaptureWriter};
 use nicforge_wire::headers::MacAddress;
+use nicforge_wire::rss::RssKey;
 use nicforge_wire::traffic::{
     ArrivalModel, FlowChoice, FlowSpace, Line, PairSpace, RequestConfig, RequestProtocol, Requests, TrafficSource,
 };
@@ -31,6 +32,7 @@ fn write_requests(path: &Path) {
         put_share: 0.3,
         delete_share: 0.0,
         queues: 1,
+        rss_key: RssKey::default(),
         server: "10.0.0.1".parse().unwrap(),
         source: MacAddress([2, 0, 0, 0, 0, 1]),
         destination: MacAddress([2, 0, 0, 0, 0, 2]),

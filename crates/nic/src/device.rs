@@ -6,7 +6,7 @@ use std::mem::take;
 use nicforge_platform::{Addr, Dma};
 use nicforge_units::{BitRate, Bytes, Time};
 use nicforge_wire::FrameSummary;
-use nicforge_wire::rss::{MICROSOFT_KEY, Toeplitz};
+use nicforge_wire::rss::{RssKey, Toeplitz};
 
 use crate::stage::{Chain, STAGE_REGISTERS, Stage};
 use crate::transmit::{Egress, TransmitEngine, TxRing};
@@ -117,7 +117,7 @@ impl<D: Dma> Nic<D> {
         }
         Nic {
             fifo: MacFifo::new(spec.rx_fifo),
-            rss: Toeplitz::new(&MICROSOFT_KEY),
+            rss: Toeplitz::default(),
             stages,
             passed_until: Time::ZERO,
             steering: Steering::new(receive.queues(), receive.sets().len() as u16),
@@ -137,6 +137,11 @@ impl<D: Dma> Nic<D> {
     pub fn with_nicmem(mut self, keys: KeyTable) -> Nic<D> {
         self.transmit.set_keys(keys);
         self
+    }
+
+    /// The same, which hashes by `key`.
+    pub fn with_rss_key(self, key: &RssKey) -> Nic<D> {
+        Nic { rss: Toeplitz::new(key), ..self }
     }
 
     /// The same with these stages.

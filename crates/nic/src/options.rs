@@ -1,8 +1,18 @@
 //! Options of what all NICs and drivers have.
 
 use nicforge_options::{Allowed, options};
+use nicforge_wire::rss::{RSS_KEY, RssKey};
 
 use crate::{PoolOrder, room_for};
+
+options! {
+    /// How a NIC spreads frames over its queues.
+    pub struct RssOptions {
+        /// The key of the Toeplitz hash; the symmetric one brings both directions of a flow to one queue.
+        rss_key: RssKey = RssKey::MICROSOFT, "", Allowed::Form(&RSS_KEY),
+            source "Microsoft, Verifying the RSS hash calculation: the default of many drivers";
+    }
+}
 
 options! {
     /// The levels of packet buffers.

@@ -1,8 +1,12 @@
 //! Receive-side scaling: the Toeplitz hash and the indirection table (Microsoft, "RSS hashing
 //! functions", Windows driver documentation), as NICs implement it.
 
+use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
+use std::str::FromStr;
+
+use nicforge_options::{Form, OptionType, Value};
 
 use crate::parse::{FrameSummary, IpAddresses};
 
@@ -10,12 +14,89 @@ use crate::parse::{FrameSummary, IpAddresses};
 pub const KEY_LEN: usize = 40;
 const INPUT_MAX: usize = 36;
 
-/// The key of Microsoft's verification suite, the default of many drivers.
-pub const MICROSOFT_KEY: [u8; KEY_LEN] = [
-    0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca, 0x2b,
-    0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac,
-    0x01, 0xfa,
-];
+/// A Toeplitz key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RssKey(pub [u8; KEY_LEN]);
+
+impl RssKey {
+    /// The key of Microsoft's verification suite, the default of many drivers.
+    pub const MICROSOFT: RssKey = RssKey([
+        0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca,
+        0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b,
+        0xbe, 0xac, 0x01, 0xfa,
+    ]);
+    /// The key that gives both directions of a flow the same hash: it repeats after 16 bits, the length of a port (Woo and
+    /// Park, "Scalable TCP session monitoring with symmetric receive-side scaling", KAIST 2012).
+    pub const SYMMETRIC: RssKey = {
+        let mut key = [0x6d; KEY_LEN];
+        let mut at = 1;
+        while at < KEY_LEN {
+            key[at] = 0x5a;
+            at += 2;
+        }
+        RssKey(key)
+    };
+}
+
+impl Default for RssKey {
+    fn default() -> RssKey {
+        RssKey::MICROSOFT
+    }
+}
+
+impl fmt::Display for RssKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            RssKey::MICROSOFT => f.write_str("microsoft"),
+            RssKey::SYMMETRIC => f.write_str("symmetric"),
+            RssKey(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+        }
+    }
+}
+
+/// A text that is no Toeplitz key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a key is \"microsoft\", \"symmetric\" or 80 hexadecimal digits")]
+pub struct NoKey;
+
+impl FromStr for RssKey {
+    type Err = NoKey;
+
+    fn from_str(text: &str) -> Result<RssKey, NoKey> {
+        match text {
+            "microsoft" => return Ok(RssKey::MICROSOFT),
+            "symmetric" => return Ok(RssKey::SYMMETRIC),
+            _ if text.len() != 2 * KEY_LEN || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) => {
+                return Err(NoKey);
+            }
+            _ => {}
+        }
+        let mut key = [0; KEY_LEN];
+        for (at, byte) in key.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| NoKey)?;
+        }
+        Ok(RssKey(key))
+    }
+}
+
+/// How options take Toeplitz keys.
+pub static RSS_KEY: Form = Form {
+    says: "\"microsoft\", \"symmetric\" or 80 hexadecimal digits",
+    parse: |text| Some(text.parse::<RssKey>().ok()?.to_string()),
+};
+
+impl OptionType for RssKey {
+    fn to_value(&self) -> Option<Value> {
+        Some(Value::Text(self.to_string()))
+    }
+
+    fn from_value(value: &Value) -> Option<RssKey> {
+        match value {
+            Value::Text(text) => text.parse().ok(),
+            _ => None,
+        }
+    }
+}
 
 /// The Toeplitz hash with one key. The hash is linear over xor, so what each value of each half of an input
 /// byte contributes is computed once, and hashing is two look-ups per byte. (Tables of whole bytes would fill half of
@@ -28,13 +109,13 @@ pub struct Toeplitz {
 
 impl Default for Toeplitz {
     fn default() -> Toeplitz {
-        Toeplitz::new(&MICROSOFT_KEY)
+        Toeplitz::new(&RssKey::MICROSOFT)
     }
 }
 
 impl Toeplitz {
     /// A hash with this key.
-    pub fn new(key: &[u8; KEY_LEN]) -> Toeplitz {
+    pub fn new(RssKey(key): &RssKey) -> Toeplitz {
         let mut tables = Box::new([[[0u32; 16]; 2]; INPUT_MAX]);
         for (place, halves) in tables.iter_mut().enumerate() {
             // The 40 key bits from bit 8 * place on; bit b of the byte sees 32 from its own on.
@@ -171,6 +252,31 @@ impl IndirectionTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_read_as_they_are_written() {
+        let mut other = RssKey::MICROSOFT;
+        other.0[39] = 0;
+        for key in [RssKey::MICROSOFT, RssKey::SYMMETRIC, other] {
+            assert_eq!(key.to_string().parse(), Ok(key));
+        }
+        for text in ["", "6d5a", &"zz".repeat(KEY_LEN), &"é".repeat(KEY_LEN)] {
+            assert_eq!(text.parse::<RssKey>(), Err(NoKey));
+        }
+    }
+
+    #[test]
+    fn the_symmetric_key_hashes_both_directions_alike() {
+        let (a, b) = (Ipv4Addr::new(66, 9, 149, 187), Ipv4Addr::new(161, 142, 100, 80));
+        let both = |key| {
+            let rss = Toeplitz::new(&key);
+            [rss.hash_ipv4_ports(a, b, 2794, 1766), rss.hash_ipv4_ports(b, a, 1766, 2794)]
+        };
+        let [there, back] = both(RssKey::SYMMETRIC);
+        assert_eq!(there, back);
+        let [there, back] = both(RssKey::MICROSOFT);
+        assert_ne!(there, back);
+    }
 
     #[test]
     fn the_table_spreads_round_robin_and_can_be_changed() {

@@ -10,7 +10,7 @@ use nicforge_wire::headers::{
     MEMCACHED_PORT, MacAddress, MemcachedView, key_hash, memcached_opcode, partition_of,
 };
 use nicforge_wire::parse_frame;
-use nicforge_wire::rss::{IndirectionTable, Toeplitz};
+use nicforge_wire::rss::{IndirectionTable, RssKey, Toeplitz};
 use nicforge_wire::traffic::{
     ArrivalModel, FlowChoice, FlowSpace, Line, PairSpace, RequestConfig, RequestProtocol, Requests, TrafficSource,
 };
@@ -28,6 +28,7 @@ fn config(key_bytes: u16, value_bytes: u16) -> RequestConfig {
         put_share: 0.5,
         delete_share: 0.1,
         queues: 6,
+        rss_key: RssKey::default(),
         server: "10.0.0.1".parse().unwrap(),
         source: MacAddress([2, 0, 0, 0, 0, 1]),
         destination: MacAddress([2, 0, 0, 0, 0, 2]),

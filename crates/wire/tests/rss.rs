@@ -5,7 +5,7 @@ mod common;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use common::{hex, shared_toml};
-use nicforge_wire::rss::{MICROSOFT_KEY, Toeplitz};
+use nicforge_wire::rss::{RssKey, Toeplitz};
 use toml::Table;
 
 fn number(row: &Table, key: &str) -> u32 {
@@ -21,7 +21,7 @@ fn microsoft_verification_suite() {
     let Some(vectors) = shared_toml("rss_toeplitz_vectors.toml") else {
         return;
     };
-    assert_eq!(hex(vectors["key"].as_str().unwrap()), MICROSOFT_KEY);
+    assert_eq!(hex(vectors["key"].as_str().unwrap()), RssKey::MICROSOFT.0);
     let toeplitz = Toeplitz::default();
     for row in vectors["ipv4"].as_array().unwrap() {
         let row = row.as_table().unwrap();

@@ -15,7 +15,7 @@ use nicforge_nic::stage::Chain;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{
     Allocation, DriverCosts, DriverHalf, Ledger, Nic, NicSpec, NicmemError, Pool, PoolCache, PoolOptions, ReceiveHalf,
-    TransmitOptions, registers,
+    RssOptions, TransmitOptions, registers,
 };
 use nicforge_options::Values;
 use nicforge_platform::{Addr, AddressSpace, Ground, Owner, Register, SpaceError};
@@ -242,12 +242,13 @@ impl<G: Ground> LaidOut<'_, G> {
     /// The NICs, with `chains` of stages. Nothing may be handed out any more.
     pub fn take_nics(&mut self, chains: Vec<Chain<G::Dma>>, spec: impl Fn(usize) -> NicSpec) -> Vec<Nic<G::Dma>> {
         let memory_end = Addr(self.space.end());
+        let RssOptions { rss_key } = self.plan.settings.read();
         let mut nics = Vec::new();
         for ((half, rings), chain) in self.halves.drain(..).zip(&self.tx_rings).zip(chains) {
             let device = nics.len();
             let keys = self.nicmem[device / self.plan.adapters.ports].keys();
             let nic = Nic::new(&spec(device), half, rings, memory_end);
-            nics.push(nic.with_nicmem(keys).with_stages(chain));
+            nics.push(nic.with_nicmem(keys).with_rss_key(&rss_key).with_stages(chain));
         }
         nics
     }

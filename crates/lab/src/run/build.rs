@@ -13,7 +13,7 @@ use nicforge_platform::{AddressSpace, HostBytes, Sim};
 use nicforge_stages::Start;
 use nicforge_units::{Frequency, Time};
 use nicforge_wire::headers::ip_protocol;
-use nicforge_wire::rss::{IndirectionTable, Toeplitz};
+use nicforge_wire::rss::IndirectionTable;
 
 use super::app::app_config;
 use super::co_runner::co_runners;
@@ -22,7 +22,7 @@ use super::interface::heuristic;
 use super::plan::plan;
 use super::requests::preload_pairs;
 use super::stages::{add_stages, processor_of};
-use super::traffic::{flows_of, line_of, queue_of, traffic_source};
+use super::traffic::{flows_of, line_of, queue_of, rss_of, traffic_source};
 use super::{RunError, RunIo};
 use crate::assembly::{Adapters, HostPlan, Software};
 use crate::machine::Machine;
@@ -303,7 +303,7 @@ pub(crate) fn core_of(hardware: &Hardware, number: usize) -> Lent<SimCore> {
 /// Puts all flows into the tables of the cores that they are steered to, as after a long run.
 fn preload(settings: &Settings, seed: u64, cores: &mut [PacketCore], cpu: &mut SimCpu) -> Result<(), RunError> {
     let queues = settings.queues();
-    let rss = Toeplitz::default();
+    let rss = rss_of(settings);
     let steering = IndirectionTable::spread_over(queues as u16);
     for port in 0..settings.nics() {
         let flows = flows_of(settings, seed, port)?;

@@ -39,8 +39,8 @@ pub(crate) use interface::heuristic;
 pub use interface::ring_frames;
 pub use plan::{at_fault, check_point};
 pub use search::trials_max;
-pub(crate) use traffic::queue_of;
 pub use traffic::{SourceError, check_replay, line_of, traffic_source};
+pub(crate) use traffic::{queue_of, rss_of};
 
 /// What a run reads and writes beside its settings.
 #[derive(Clone, Debug, Default)]

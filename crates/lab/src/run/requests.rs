@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use nicforge_apps::options::ValueOptions;
+use nicforge_nic::RssOptions;
 use nicforge_platform::sim::SimCpu;
 use nicforge_wire::headers::{MacAddress, key_hash, partition_of};
 use nicforge_wire::traffic::{ArrivalModel, FlowChoice, Line, PairSpace, RequestConfig, Requests, TrafficSource};
@@ -51,6 +52,7 @@ pub fn requests_source(
         put_share: kvs_put_share,
         delete_share: kvs_delete_share,
         queues,
+        rss_key: settings.read::<RssOptions>().rss_key,
         // A private address for each port, and MAC addresses as other traffic has them.
         server: Ipv4Addr::new(10, 0, port as u8, 1),
         source: MacAddress([2, 0, 0, 0, 1, port as u8]),

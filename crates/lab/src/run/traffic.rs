@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use nicforge_nic::RssOptions;
 use nicforge_platform::sim::Hardware;
 use nicforge_units::{BitRate, Time};
 use nicforge_wire::capture::CaptureReader;
@@ -70,6 +71,11 @@ pub enum SourceError {
 /// Which queue of its NIC a flow is steered to.
 pub fn queue_of(tuple: &FlowTuple, rss: &Toeplitz, steering: &IndirectionTable) -> u16 {
     steering.queue(rss.hash_ipv4_ports(tuple.source, tuple.destination, tuple.source_port, tuple.destination_port))
+}
+
+/// The hash by which NICs of a point spread frames.
+pub(crate) fn rss_of(settings: &Settings) -> Toeplitz {
+    Toeplitz::new(&settings.read::<RssOptions>().rss_key)
 }
 
 /// The wire to each port of `hardware`.
@@ -163,7 +169,7 @@ pub(super) fn choice(settings: &Settings) -> FlowChoice {
 fn shares(settings: &Settings, flows: &FlowSpace, queues: u16) -> Result<Option<Shares>, SourceError> {
     let options::Shares { target_share, busiest_to_idlest } = settings.read();
     let options::TargetBytes { target_packet_bytes } = settings.read();
-    let queue_of = queue_among(queues);
+    let queue_of = queue_among(settings, queues);
     if settings.has_queue_shares(queues.into()) {
         let shares = QueueShares::falling(flows, queues, busiest_to_idlest, queue_of)?;
         return Ok(Some(Shares::Queues(shares)));
@@ -177,8 +183,8 @@ fn shares(settings: &Settings, flows: &FlowSpace, queues: u16) -> Result<Option<
 }
 
 /// Which of `queues` queues RSS steers a flow to.
-fn queue_among(queues: u16) -> impl Fn(&FlowTuple) -> u16 {
-    let rss = Toeplitz::default();
+fn queue_among(settings: &Settings, queues: u16) -> impl Fn(&FlowTuple) -> u16 + use<> {
+    let rss = rss_of(settings);
     let steering = IndirectionTable::spread_over(queues);
     move |tuple| queue_of(tuple, &rss, &steering)
 }
@@ -195,7 +201,7 @@ pub fn check_shares(settings: &Settings, seed: u64) -> Result<(), SourceError> {
         return Ok(());
     }
     let queues = queues as u16;
-    let queue_of = queue_among(queues);
+    let queue_of = queue_among(settings, queues);
     for port in 0..settings.nics() {
         let flows = flows_of(settings, seed, port)?;
         let queue_of_each = (0..flows.count()).map(|flow| queue_of(&flows.tuple(flow)));

@@ -1,7 +1,7 @@
 //! Which owners of keys a point uses.
 
 use nicforge_apps::options::{HotAreaOptions, HotOptions};
-use nicforge_nic::{NicmemOptions, PoolOptions, TransmitOptions};
+use nicforge_nic::{NicmemOptions, PoolOptions, RssOptions, TransmitOptions};
 use nicforge_options::{Options, Owner};
 
 use super::Settings;
@@ -61,6 +61,7 @@ impl<'a> Chosen<'a> {
         self.add::<Application>();
         self.add::<TransmitOptions>();
         self.add::<PoolOptions>();
+        self.add::<RssOptions>();
         self.add::<Burst>();
     }
 
@@ -148,6 +149,7 @@ impl<'a> Chosen<'a> {
         self.add::<TasOptions>();
         self.add::<TransmitOptions>();
         self.add::<PoolOptions>();
+        self.add::<RssOptions>();
         self.link();
         self.add::<Warmup>();
         self.add::<WindowOptions>();

@@ -13,7 +13,7 @@ use nicforge_platform::sim::{DmaPort, Hardware, Host as SimHost, Lent, SimCore, 
 use nicforge_platform::{AddressSpace, Owner, Sim};
 use nicforge_units::{Cycles, Time};
 use nicforge_wire::link::Link;
-use nicforge_wire::rss::{IndirectionTable, Toeplitz};
+use nicforge_wire::rss::IndirectionTable;
 use nicforge_wire::traffic::FlowTuple;
 
 use super::app::{Role, RpcApp, RpcPlan};
@@ -25,7 +25,7 @@ use super::service::{Context, Costs, Service, ServicePlan, Wire};
 use crate::assembly::{self, Adapters, BuildError, CoreParts};
 use crate::machine::Machine;
 use crate::run::options::Clock;
-use crate::run::{RunError, core_of, driver_costs, nic_spec, queue_of};
+use crate::run::{RunError, core_of, driver_costs, nic_spec, queue_of, rss_of};
 use crate::settings::Settings;
 use crate::systems::options::{LinkOptions, TcpOptions};
 use crate::world::sink::Sink;
@@ -89,7 +89,7 @@ pub fn build(machine: &Machine, settings: &Settings, seed: u64) -> Result<Rpcs, 
 
 /// Opens all connections, each from the flow-group to which RSS steers what comes back.
 fn connect(settings: &Settings, groups: &[SharedService]) {
-    let (rss, table) = (Toeplitz::default(), IndirectionTable::spread_over(groups.len() as u16));
+    let (rss, table) = (rss_of(settings), IndirectionTable::spread_over(groups.len() as u16));
     for number in 0..settings.read::<RpcOptions>().rpc_connections {
         let port = FIRST_CLIENT_PORT + number as u16;
         let back = FlowTuple { source: SERVER, destination: CLIENT, source_port: PORT, destination_port: port };

@@ -22,6 +22,7 @@ use crate::headers::{
     KVS_HEADER_LEN, KVS_PORT, KvsOperation, KvsView, MAGIC_REQUEST, MEMCACHED_HEADER_LEN, MEMCACHED_PORT, MacAddress,
     key_hash, memcached_opcode, partition_of,
 };
+use crate::rss::RssKey;
 
 /// Where hash and tag are in a request of [`RequestProtocol::Kvs`].
 const HASH: usize = 8;
@@ -114,6 +115,8 @@ pub struct RequestConfig {
     pub delete_share: f64,
     /// Queues of the NIC; each has a partition of the keys.
     pub queues: u16,
+    /// The key by which it spreads frames.
+    pub rss_key: RssKey,
     /// The store's address.
     pub server: Ipv4Addr,
     /// Source address of all frames.
@@ -167,7 +170,7 @@ impl Requests {
             put_share: config.put_share,
             change_share,
             operation_random: generator(config.seed, 3),
-            steered: SteeredPorts::new(config.queues)?,
+            steered: SteeredPorts::new(config.queues, &config.rss_key)?,
             queues: config.queues,
             server: config.server,
             get: kind(&config, Operation::Get)?,

@@ -2,7 +2,7 @@
 
 use super::TrafficError;
 use super::flows::FlowTuple;
-use crate::rss::{INDIRECTION_ENTRIES, IndirectionTable, Toeplitz};
+use crate::rss::{INDIRECTION_ENTRIES, IndirectionTable, RssKey, Toeplitz};
 
 /// First of the ports that clients may use as they like (RFC 6335, section 6).
 const DYNAMIC_PORTS: u16 = 49_152;
@@ -19,12 +19,12 @@ pub(super) struct SteeredPorts {
 }
 
 impl SteeredPorts {
-    /// For a NIC with the usual key that spreads its entries over `queues` queues.
-    pub(super) fn new(queues: u16) -> Result<SteeredPorts, TrafficError> {
+    /// For a NIC that hashes by `key` and spreads its entries over `queues` queues.
+    pub(super) fn new(queues: u16, key: &RssKey) -> Result<SteeredPorts, TrafficError> {
         if !(1..=INDIRECTION_ENTRIES as u16).contains(&queues) {
             return Err(TrafficError::SteeredQueues(queues));
         }
-        let rss = Toeplitz::default();
+        let rss = Toeplitz::new(key);
         let nobody = std::net::Ipv4Addr::UNSPECIFIED;
         let mut ports = [0; INDIRECTION_ENTRIES];
         for port in DYNAMIC_PORTS..=u16::MAX {
@@ -60,7 +60,7 @@ mod tests {
         let clients = FlowSpace::new(1, 300).unwrap();
         for queues in [1, 3, 8, 128] {
             let table = IndirectionTable::spread_over(queues);
-            let steered = SteeredPorts::new(queues).unwrap();
+            let steered = SteeredPorts::new(queues, &RssKey::MICROSOFT).unwrap();
             for (client, queue) in (0..300).flat_map(|c| (0..queues).map(move |q| (c, q))) {
                 let flow = clients.tuple(client);
                 let port = steered.port(&flow, queue);
@@ -70,6 +70,6 @@ mod tests {
                 assert!(port >= DYNAMIC_PORTS);
             }
         }
-        assert!(SteeredPorts::new(0).is_err() && SteeredPorts::new(129).is_err());
+        assert!([0, 129].map(|queues| SteeredPorts::new(queues, &RssKey::MICROSOFT)).iter().all(Result::is_err));
     }
 }
