@@ -1,4 +1,4 @@
-//! What an assembler has to know of an application before it builds it.
+//! Properties of an application that the assembler reads before it builds it.
 
 use nicforge_wire::traffic::RequestProtocol;
 

@@ -42,7 +42,7 @@ pub fn rss(options: &RssOptions) -> Result<(), CliError> {
     print(&columns(&rows))
 }
 
-/// What of a frame the hash is taken of.
+/// The fields that the hash covers.
 fn hashed(summary: &FrameSummary) -> &'static str {
     match summary.addresses {
         IpAddresses::None => "nothing",
