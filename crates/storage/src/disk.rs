@@ -1,7 +1,6 @@
 //! A disk whose blocks are on a target: an admin queue, which finds the namespace, and an I/O queue, which moves blocks.
 
 use std::net::SocketAddr;
-use std::time::Instant;
 
 use nicforge_l5p::host::{HostBuffers, Piece};
 use nicforge_l5p::nvme::connection::{Connection, ConnectionError, NicAction};
@@ -9,6 +8,7 @@ use nicforge_l5p::nvme::initiator::{Initiator, InitiatorConfig, RequestError};
 use nicforge_l5p::nvme::pdu::Digests;
 use nicforge_l5p::nvme::wire::{COMMAND_BYTES, QueuePlace, Status};
 use nicforge_l5p::port::StreamMemory;
+use nicforge_platform::live::Clock;
 use nicforge_sockets::attach::Attached;
 use nicforge_sockets::transport::loss::Loss;
 use nicforge_tcp::conn::Tuning;
@@ -115,7 +115,7 @@ pub struct Disk {
     io: Option<ConnectionId>,
     blocks: u64,
     block_bytes: u32,
-    started: Instant,
+    clock: Clock,
     heard: Time,
 }
 
@@ -142,7 +142,7 @@ impl Disk {
             io: None,
             blocks: 0,
             block_bytes: 512,
-            started: Instant::now(),
+            clock: Clock::start(),
             heard: Time::ZERO,
         };
         let admin = disk.open(0, ANY_CONTROLLER)?;
@@ -178,7 +178,7 @@ impl Disk {
         let target = self.config.target;
         let connect = |cause| DiskError::Connect { target, cause };
         let to = (target.ip(), target.port());
-        let now = self.now();
+        let now = self.clock.now();
         let at = self.link.stack.connect((None, 0), to, self.tuning.clone(), now).map_err(connect)?;
         loop {
             let connection = self.link.stack.connection(at).ok_or(DiskError::Lost)?;
@@ -219,12 +219,8 @@ impl Disk {
         }
     }
 
-    fn now(&self) -> Time {
-        Time::from_ns(self.started.elapsed().as_nanos() as u64)
-    }
-
     fn turn(&mut self) -> Result<(), DiskError> {
-        let now = self.now();
+        let now = self.clock.now();
         if self.link.turn(now) {
             self.heard = now;
         } else if now.saturating_sub(self.heard) > PATIENCE {

@@ -3,18 +3,17 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use nicforge_l5p::nvme::connection::{Connection, ConnectionError, NicAction};
 use nicforge_l5p::nvme::pdu::Digests;
 use nicforge_l5p::nvme::subsystem::{Queue, Subsystem, SubsystemConfig};
 use nicforge_l5p::nvme::target::{Target, TargetConfig};
 use nicforge_l5p::port::StreamMemory;
+use nicforge_platform::live::Clock;
 use nicforge_sockets::attach::Attached;
 use nicforge_sockets::transport::loss::Loss;
 use nicforge_tcp::conn::Tuning;
 use nicforge_tcp::stack::{ListenerId, StackError};
-use nicforge_units::Time;
 
 use crate::flow::Role;
 use crate::image::Image;
@@ -77,7 +76,7 @@ pub struct Server {
     listener: ListenerId,
     subsystem: Rc<RefCell<Subsystem<Image>>>,
     offloads: bool,
-    started: Instant,
+    clock: Clock,
     /// Connections that layer 5 ended, and the last reason.
     failures: u64,
     last_failure: Option<ConnectionError>,
@@ -107,7 +106,7 @@ impl Server {
             listener,
             subsystem: Subsystem::new(config, image),
             offloads,
-            started: Instant::now(),
+            clock: Clock::start(),
             failures: 0,
             last_failure: None,
             served: 0,
@@ -122,19 +121,15 @@ impl Server {
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), TargetError> {
         while !stop.load(Ordering::Relaxed) {
             if !self.turn() {
-                self.link.sleep(self.now())?;
+                self.link.sleep(self.clock.now())?;
             }
         }
         Ok(())
     }
 
-    fn now(&self) -> Time {
-        Time::from_ns(self.started.elapsed().as_nanos() as u64)
-    }
-
     /// Whether there was anything to do.
     fn turn(&mut self) -> bool {
-        let mut busy = self.link.turn(self.now());
+        let mut busy = self.link.turn(self.clock.now());
         while let Some(at) = self.link.stack.accept(self.listener) {
             let offered = TargetConfig { offloads: self.offloads, ..OFFERED };
             let queue = Queue::new(&self.subsystem);
