@@ -7,6 +7,7 @@ use nicforge_units::{ByteRate, Bytes, CACHE_LINE_BYTES, Frequency};
 use serde::Deserialize;
 
 use super::limits::{CACHE_KIB_MAX, CORES_MAX, cache_sizes_kib, check};
+use super::npu::NpuFile;
 use super::section::{BYTES, CYCLES, GBPS, KIB, NS, Named, Number, Section, Source, sections};
 
 /// NICs of a machine.
@@ -134,6 +135,7 @@ pub(super) struct PlainFile {
     other_socket: OtherSocketSection,
     pcie: Pcie,
     pub(super) nic: NicSection,
+    pub(super) npu: Option<NpuFile>,
     #[serde(default)]
     pub(super) apps: Named<AppSection>,
 }

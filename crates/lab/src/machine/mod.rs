@@ -16,12 +16,14 @@
 mod hardware;
 mod integrated;
 mod limits;
+mod npu;
 mod section;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use nicforge_platform::sim::Hardware;
+use nicforge_platform::sim::npu::NpuConfig;
 
 use hardware::{AppSection, PlainFile};
 use integrated::IntegratedFile;
@@ -49,6 +51,8 @@ pub struct Machine {
     /// Where its NIC may sit, if it is a machine with several such places; `hardware` then has it
     /// in the first one.
     pub integrated: Option<Integrated>,
+    /// The processor of its NIC, if that is one.
+    pub npu: Option<NpuConfig>,
     /// Work of each application per packet, in cycles, beyond its memory accesses.
     pub work_cycles: BTreeMap<String, u64>,
     /// Every number as it stands in the file, in the order of the model.
@@ -92,13 +96,15 @@ struct Kind {
 pub fn parse_machine(text: &str, file: &Path) -> Result<Machine, ConfigError> {
     let mut source = Source::new(text, file);
     let kind: Kind = parse(text, file)?;
-    let (hardware, integrated, title, apps) = if kind.kernel.is_some() {
+    let (hardware, integrated, npu, title, apps) = if kind.kernel.is_some() {
         let parsed: IntegratedFile = parse(text, file)?;
         let integrated = parsed.read(&mut source, &Place::file(file))?;
-        (integrated.plain(), Some(integrated), parsed.machine.title, parsed.apps)
+        (integrated.plain(), Some(integrated), None, parsed.machine.title, parsed.apps)
     } else {
         let parsed: PlainFile = parse(text, file)?;
-        (parsed.read(&mut source)?, None, parsed.machine.title, parsed.apps)
+        let hardware = parsed.read(&mut source)?;
+        let npu = parsed.npu.as_ref().map(|npu| npu.read(&mut source)).transpose()?;
+        (hardware, None, npu, parsed.machine.title, parsed.apps)
     };
     let work_cycles = work_cycles(&apps, &mut source)?;
     Ok(Machine {
@@ -107,6 +113,7 @@ pub fn parse_machine(text: &str, file: &Path) -> Result<Machine, ConfigError> {
         title: title.unwrap_or_default(),
         hardware,
         integrated,
+        npu,
         work_cycles,
         rows: source.into_rows(),
     })

@@ -6,7 +6,7 @@
 //!   nicmem.rs: memory of a NIC, reached without the bus by the NIC and over it by cores
 //!   hierarchy.rs: cache.rs (L2s), llc.rs, lines.rs (who has which), dram.rs;  memory.rs: bytes
 //!   hierarchy/run.rs: a core's accesses to lines one behind the other, hierarchy/shared.rs: LLC and DRAM
-//!   locks.rs: who holds a lock when
+//!   locks.rs: who holds a lock when;  npu/: the processor of a NIC
 //!   ahead.rs: what the simulation itself will look at soon;  schedule.rs: who is next
 //! ```
 //!
@@ -31,6 +31,7 @@ mod llc;
 mod locks;
 mod memory;
 mod nicmem;
+pub mod npu;
 mod schedule;
 mod zero_lines;
 
