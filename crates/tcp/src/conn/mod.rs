@@ -309,7 +309,7 @@ impl Connection {
     }
 
     /// Present time as the clock of the timestamps option: milliseconds.
-    pub(crate) fn clock(&self, now: Time) -> u32 {
+    pub fn clock(&self, now: Time) -> u32 {
         ((now.as_ps() / 1_000_000_000) as u32).wrapping_add(self.ts_offset)
     }
 

@@ -19,12 +19,7 @@ pub struct Transmitted {
 /// Gives the next bytes sequence numbers: as many as `mss`, the peer's window and the congestion window allow.
 #[inline]
 pub fn transmit(flow: &mut Flow, mss: u32) -> Option<Transmitted> {
-    let protocol = &flow.protocol;
-    let window = match flow.post.window {
-        0 => protocol.remote_win,
-        window => window.min(protocol.remote_win),
-    };
-    let room = window.saturating_sub(protocol.tx_sent);
+    let (protocol, room) = (&flow.protocol, flow.room());
     let len = protocol.tx_avail.min(room).min(mss);
     let drains = len == protocol.tx_avail;
     let fin = drains && flow.has(FlowFlags::CLOSING) && !flow.has(FlowFlags::FIN_SENT) && room > len;
@@ -52,6 +47,23 @@ pub(super) fn take_fin(flow: &mut Flow) {
 }
 
 impl Flow {
+    /// Sequence numbers that the peer's window and the congestion window leave.
+    #[inline]
+    fn room(&self) -> u32 {
+        let window = match self.post.window {
+            0 => self.protocol.remote_win,
+            window => window.min(self.protocol.remote_win),
+        };
+        window.saturating_sub(self.protocol.tx_sent)
+    }
+
+    /// Sequence numbers that [`transmit`] would send now, a FIN's included: what a queue manager has to know.
+    #[inline]
+    pub fn sendable(&self) -> u32 {
+        let fin = self.has(FlowFlags::CLOSING) && !self.has(FlowFlags::FIN_SENT);
+        (self.protocol.tx_avail + u32::from(fin)).min(self.room())
+    }
+
     /// The window field for an outgoing segment.
     #[inline]
     pub fn window_field(&mut self) -> u16 {

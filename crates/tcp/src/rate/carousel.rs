@@ -100,6 +100,13 @@ impl Carousel {
         Carousel { wheel: Wheel::new(SLOTS, SLOT), flows: vec![Paced::default(); flows] }
     }
 
+    /// Flows are numbered below `flows` from now on, if that is more than before.
+    pub fn grow(&mut self, flows: usize) {
+        if flows > self.flows.len() {
+            self.flows.resize(flows, Paced::default());
+        }
+    }
+
     /// `flow` has something to send. A flow waits once, however often it says so; one without a number here is ignored.
     pub fn offer(&mut self, flow: u32, now: Time) {
         if let Some(paced) = self.flows.get_mut(flow as usize)

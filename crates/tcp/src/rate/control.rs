@@ -44,6 +44,8 @@ struct Controlled {
     looked_at: Time,
     /// Nothing was acknowledged since.
     quiet_since: Time,
+    /// There was no sign of congestion yet, and there is no rate before one.
+    is_calm: bool,
     rate: f64,
     measured: f64,
     slow_start: bool,
@@ -57,6 +59,8 @@ struct Controlled {
 #[derive(Clone, Debug)]
 pub struct RateControl {
     law: RateLaw,
+    /// Flows have no rate before a first sign of congestion.
+    bypasses: bool,
     flows: Vec<Option<Controlled>>,
     /// Flows by the time of their next look.
     order: BTreeSet<(Time, u32)>,
@@ -65,7 +69,13 @@ pub struct RateControl {
 impl RateControl {
     /// For flows numbered below `flows`.
     pub fn new(law: RateLaw, flows: usize) -> RateControl {
-        RateControl { law, flows: vec![None; flows], order: BTreeSet::new() }
+        RateControl { law, bypasses: false, flows: vec![None; flows], order: BTreeSet::new() }
+    }
+
+    /// The same, but DCTCP leaves flows without a rate until a first mark, loss or timeout: the queue manager's limiter is
+    /// bypassed for uncongested flows (TASNIC thesis, section 3.6.4).
+    pub fn bypassing(self) -> RateControl {
+        RateControl { bypasses: self.law == RateLaw::Dctcp, ..self }
     }
 
     /// `flow` is open: it gets its first rate. One without a number here is ignored.
@@ -77,6 +87,7 @@ impl RateControl {
             due,
             looked_at: now,
             quiet_since: now,
+            is_calm: self.bypasses,
             rate: STEP,
             measured: 0.0,
             slow_start: true,
@@ -85,7 +96,7 @@ impl RateControl {
             marked: 0,
             timely: Timely::default(),
         });
-        state.post.rate = if self.law == RateLaw::None { 0 } else { STEP as u32 };
+        state.post.rate = if self.law == RateLaw::None || self.bypasses { 0 } else { STEP as u32 };
         self.order.insert((due, flow));
     }
 
@@ -148,6 +159,12 @@ impl Controlled {
         let passed = now.saturating_sub(self.looked_at).as_seconds();
         if passed > 0.0 {
             self.measured += MEASURED_GAIN * (acked as f64 / passed - self.measured);
+        }
+        if self.is_calm {
+            if !timed_out && state.post.cnt_fretx == 0 && state.post.cnt_ecnb == 0 {
+                return 0.0;
+            }
+            (self.is_calm, self.slow_start, self.rate) = (false, false, self.measured.max(STEP));
         }
         self.acked += acked;
         self.marked += u64::from(state.post.cnt_ecnb);

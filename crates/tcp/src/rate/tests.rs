@@ -184,6 +184,23 @@ fn dctcp_rates_share_a_bottleneck_and_keep_its_queue_short() {
 }
 
 #[test]
+fn a_flow_without_congestion_has_no_rate_where_the_limiter_is_bypassed() {
+    let mut flow = Flow::default();
+    flow.post.rtt_est = 20;
+    let mut control = RateControl::new(RateLaw::Dctcp, 1).bypassing();
+    control.begin(0, &mut flow, Time::ZERO);
+    for look in 1..=100u64 {
+        flow.post.cnt_ackb = 50_000;
+        assert!(!control.update(0, &mut flow, Time::from_us(50 * look)));
+        assert_eq!(flow.post.rate, 0);
+    }
+    (flow.post.cnt_ackb, flow.post.cnt_ecnb) = (50_000, 10_000);
+    control.update(0, &mut flow, Time::from_us(5050));
+    // 8 Gbit/s were measured; the first mark halves them, as the fraction of marks begins at one.
+    assert!((400_000_000..600_000_000).contains(&flow.post.rate), "{}", flow.post.rate);
+}
+
+#[test]
 fn without_an_acknowledgment_a_flow_times_out_and_halves_its_rate() {
     for law in [RateLaw::Dctcp, RateLaw::Timely, RateLaw::None] {
         let mut flow = Flow::default();
