@@ -64,9 +64,15 @@ fn a_server_behind_the_nic_answers_a_client_of_the_kernel() {
     let file = folder.path().join("tcp.toml");
     let page: Vec<u8> = (0..300_000u32).map(|n| (n >> 3) as u8).collect();
     std::fs::write(folder.path().join("page"), &page).unwrap();
-    let runs = [("rx_bisect", "cubic", 1), ("sh_ring", "timely", 1), ("nm_nfv", "dctcp", 1), ("priv_ring", "cubic", 3)];
-    for (interface, congestion, cores) in runs {
-        let tcp = format!("[tcp]\nservice = {service:?}\ncongestion = {congestion:?}");
+    let runs = [
+        ("rx_bisect", "cubic", 1, "host"),
+        ("sh_ring", "timely", 1, "host"),
+        ("nm_nfv", "dctcp", 1, "host"),
+        ("priv_ring", "cubic", 3, "host"),
+        ("priv_ring", "cubic", 1, "card"),
+    ];
+    for (interface, congestion, cores, place) in runs {
+        let tcp = format!("[tcp]\nservice = {service:?}\ncongestion = {congestion:?}\nfast_path = {place:?}");
         std::fs::write(&file, example.replace("[tcp]", &tcp)).unwrap();
         let mut gateway = hosts.start(&file, &[&format!("interface={interface}"), &format!("cores={cores}")]);
         hosts.wait_for(&mut gateway, "10.99.1.1");

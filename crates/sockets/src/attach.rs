@@ -131,6 +131,12 @@ impl NetworkConfig {
         Groups::new(networks, begin).map_err(AttachError::Threads)
     }
 
+    /// Starts a stack that a thread of its own serves, and never the service's: the one of a device that does TCP. The
+    /// thread calls `begin` first.
+    pub fn on_device(&self, port: Box<dyn Port>, begin: Arc<dyn Fn() + Send + Sync>) -> Result<Groups, AttachError> {
+        Groups::on_device(self.over(port)?, begin).map_err(AttachError::Threads)
+    }
+
     /// A TAP's own address is the kernel's end; ours is another one, unicast and locally administered.
     fn mac(secrets: &[u8; SECRETS]) -> [u8; 6] {
         [secrets[16] & 0xfc | 2, secrets[17], secrets[18], secrets[19], secrets[20], secrets[21]]

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use nicforge_lab::live::{LiveConfig, PortKind, Snapshot, load_live, run_live, run_live_with};
+use nicforge_lab::live::{
+    FastPath, LiveConfig, PortKind, Snapshot, TcpOptions, load_live, run_live, run_live_with, run_on_card,
+};
 use nicforge_lab::record::of_live;
 use nicforge_options::Place;
 use nicforge_report::{table, to_json, write_all};
@@ -72,7 +74,11 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     };
     let began = Instant::now();
     let run = match &config.tcp {
-        Some(of_stack) => run_live_with(&config, tcp::software(&config, of_stack.read()), &stop, &mut watch),
+        Some(of_stack) => {
+            let of_stack: TcpOptions = of_stack.read();
+            let run = if of_stack.fast_path == FastPath::Card { run_on_card } else { run_live_with };
+            run(&config, tcp::software(&config, of_stack), &stop, &mut watch)
+        }
         None => run_live(&config, &stop, &mut watch),
     };
     let run = run.inspect_err(|_| made.take_back())?;

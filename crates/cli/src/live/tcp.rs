@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use nicforge_lab::live::{LiveConfig, Port, PortKind, Software, TcpOptions, WorkerEnd, go_to};
+use nicforge_lab::live::{FastPath, LiveConfig, Port, PortKind, Software, TcpOptions, WorkerEnd, go_to};
 use nicforge_sockets::attach::{AttachError, Attachment, NetworkConfig};
 use nicforge_sockets::service::{Config, Service};
 use nicforge_sockets::transport::Transport;
@@ -32,7 +32,7 @@ fn serve(config: &LiveConfig, tcp: &TcpOptions, ends: Vec<WorkerEnd>, stop: &Ato
     let usual = NetworkConfig::new(attachment, addresses);
     let congestion = tcp.congestion.map_or(usual.congestion, |control| control.algorithm());
     let network = NetworkConfig { gateways: tcp.gateway.clone(), mtu: u16::MAX, congestion, ..usual };
-    let network = over(&network, ends).map_err(|error| error.to_string())?;
+    let network = over(&network, ends, tcp.fast_path).map_err(|error| error.to_string())?;
     let mut service = Service::new(Config::at(path(tcp)), Some(network)).map_err(|error| error.to_string())?;
     let stopper = service.stopper();
     let over = AtomicBool::new(false);
@@ -49,9 +49,13 @@ fn serve(config: &LiveConfig, tcp: &TcpOptions, ends: Vec<WorkerEnd>, stop: &Ato
     })
 }
 
-/// A stack behind one worker's place, or one that is split among several.
-fn over(network: &NetworkConfig, ends: Vec<WorkerEnd>) -> Result<Box<dyn Transport>, AttachError> {
+/// A stack behind one worker's place, one that is split among several, or one on the device's thread.
+fn over(network: &NetworkConfig, ends: Vec<WorkerEnd>, fast_path: FastPath) -> Result<Box<dyn Transport>, AttachError> {
     let (mut ports, mut cores): (Vec<Box<dyn Port>>, Vec<_>) = ends.into_iter().map(|end| (end.port, end.core)).unzip();
+    if fast_path == FastPath::Card {
+        let (port, core) = (ports.pop().ok_or(AttachError::NoPort)?, cores.pop().flatten());
+        return Ok(Box::new(network.on_device(port, Arc::new(move || go_to(core)))?));
+    }
     if ports.len() > 1 {
         return Ok(Box::new(network.over_all(ports, Arc::new(move |thread| go_to(cores[thread])))?));
     }

@@ -13,7 +13,7 @@
 //! | attach/ | workers that are processes of their own |
 //! | device.rs, worker.rs | what their threads do |
 //! | scenario.rs | a point of a scenario, with its traffic over a cable in memory |
-//! | software.rs | software that is no application, such as a TCP stack, in place of all workers |
+//! | software.rs, card.rs | software that is no application, such as a TCP stack, in place of all workers, or on the device's thread |
 //! | timeline.rs | counts over time |
 //! | events.rs | what happened |
 //! | pin.rs | which core each thread stands on |
@@ -22,6 +22,7 @@
 
 mod assemble;
 mod attach;
+mod card;
 mod config;
 mod device;
 mod error;
@@ -52,6 +53,7 @@ use nicforge_platform::live::{Bell, Clock, Control, WakeEvent};
 use nicforge_units::Time;
 
 pub use attach::{Attached, attach};
+pub use card::run_on_card;
 pub use config::{Header, LiveConfig, SectionOwners, sections};
 pub use device::{DeviceCounts, NicCounts, StageCounts};
 pub use error::LiveRunError;
@@ -63,7 +65,7 @@ pub use pin::go_to;
 pub use ports::{PortConfig, PortKind, PortOptions};
 pub use scenario::{check_live, run_point_live};
 pub use software::{Software, WorkerEnd};
-pub use stack::{Prefixed, TcpOptions};
+pub use stack::{FastPath, Prefixed, TcpOptions};
 pub use worker::WorkerCounts;
 
 use assemble::{Assembly, assemble, open_ports};

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use nicforge_options::{Allowed, ConfigError, Form, IP, PATH, options};
+use nicforge_options::{Allowed, ConfigError, Form, IP, PATH, choice, options};
 
 use super::assemble::{SegmentOptions, Segments};
 use super::config::{LiveConfig, place_of};
@@ -46,6 +46,16 @@ static PREFIXED: Form = Form {
 /// Fast-path threads at most: each has a bit of connections' names.
 const CORES_MOST: usize = 64;
 
+choice! {
+    /// Where the stack runs.
+    pub enum FastPath {
+        /// On cores of the host, behind the NIC's rings (TAS).
+        Host = "host",
+        /// On the device's thread (TASNIC).
+        Card = "card",
+    }
+}
+
 options! {
     /// The host whose TCP stack is behind the NIC.
     pub struct TcpOptions {
@@ -53,6 +63,8 @@ options! {
         service: Option<PathBuf> = None, "", Allowed::Form(&PATH), default "that of `nicforge sockets`";
         /// The stack's own addresses with their prefix lengths.
         address: Vec<Prefixed> = Vec::new(), "", Allowed::List(&PREFIXED), default "none";
+        /// Where TCP runs: on cores of the host, behind the NIC's rings, or on the card, which is the device's thread.
+        fast_path: FastPath = FastPath::Host, "", FastPath::ALLOWED;
         /// Congestion control of every connection.
         congestion: Option<Congestion> = None, "", Congestion::ALLOWED, default "the stack's";
         /// Routers.
@@ -69,6 +81,11 @@ pub(super) fn check(config: &LiveConfig) -> Result<(), ConfigError> {
     }
     if config.ports.len() != 1 {
         return wrong("[tcp] with several ports", "write one [[port]]");
+    }
+    let on_card = tcp.read::<TcpOptions>().fast_path == FastPath::Card;
+    if on_card && config.settings.cores() > 1 {
+        let place = place_of(config, "cores", tcp.place());
+        return Err(ConfigError::new(place, "a card has one thread for TCP", "leave `cores` out"));
     }
     if config.settings.cores() > CORES_MOST {
         let place = place_of(config, "cores", tcp.place());

@@ -128,13 +128,13 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// As many threads as groups, at most.
-    pub fn new(groups: Vec<Group>, post: Arc<Post>) -> Result<Crew, Errno> {
+    /// So many threads, at most; the first is the service's.
+    pub fn new(groups: Vec<Group>, threads: usize, post: Arc<Post>) -> Result<Crew, Errno> {
         let seat = |_| {
             let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
             Ok(Seat { bell, asleep: AtomicBool::new(false), worked_ns: AtomicU64::new(0) })
         };
-        let seats = (0..groups.len()).map(seat).collect::<Result<_, Errno>>()?;
+        let seats = (0..threads).map(seat).collect::<Result<_, Errno>>()?;
         Ok(Crew { groups, post, seats, stop: AtomicBool::new(false) })
     }
 

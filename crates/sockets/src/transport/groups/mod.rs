@@ -67,31 +67,57 @@ impl Groups {
     /// # Errors
     /// Descriptors or threads that cannot be had.
     pub fn new(networks: Vec<Network>, begin: Arc<dyn Fn(usize) + Send + Sync>) -> Result<Groups, Errno> {
+        let threads = networks.len();
+        Groups::among(networks, threads, &begin)
+    }
+
+    /// One group that a device's thread serves, and never the service's. The thread runs `begin` first.
+    ///
+    /// # Errors
+    /// As [`Groups::new`].
+    pub fn on_device(network: Network, begin: Arc<dyn Fn() + Send + Sync>) -> Result<Groups, Errno> {
+        let on_device = move |thread: usize| {
+            if thread == 1 {
+                begin();
+            }
+        };
+        Groups::among(vec![network], 2, &(Arc::new(on_device) as Arc<dyn Fn(usize) + Send + Sync>))
+    }
+
+    /// With more threads than groups the last threads serve them, and with as many the service's thread does at first.
+    fn among(
+        networks: Vec<Network>,
+        threads: usize,
+        begin: &Arc<dyn Fn(usize) + Send + Sync>,
+    ) -> Result<Groups, Errno> {
+        let first = threads - networks.len();
         let post = Post::new(networks.len());
         let mailed =
             |(number, network): (usize, Network)| Group::new(network.with_mail(Mail::new(Arc::clone(&post), number)));
         let groups = networks.into_iter().enumerate().map(mailed).collect::<Result<Vec<_>, _>>()?;
         let count = groups.len();
-        let crew = Arc::new(Crew::new(groups, Arc::clone(&post))?);
+        groups.iter().enumerate().filter(|_| first > 0).for_each(|(number, group)| group.give_to(first + number));
+        let crew = Arc::new(Crew::new(groups, threads, Arc::clone(&post))?);
         let files = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let every = [crew.bell(0)].into_iter().chain(crew.groups.iter().filter_map(Group::port));
+        let own = crew.groups.iter().filter(|group| group.server() == 0);
+        let every = [crew.bell(0)].into_iter().chain(own.filter_map(Group::port));
         for file in every {
             epoll::add(&files, file, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         }
-        let mut threads = Vec::new();
+        let mut helpers = Vec::new();
         begin(0);
-        for number in 1..count {
-            let (crew, begin) = (Arc::clone(&crew), Arc::clone(&begin));
+        for number in 1..threads {
+            let (crew, begin) = (Arc::clone(&crew), Arc::clone(begin));
             let thread = std::thread::Builder::new().name(format!("fast-path-{number}"));
             let thread = thread.spawn(move || {
                 begin(number);
                 crew.run(number);
             });
-            threads.push(thread.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))?);
+            helpers.push(thread.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))?);
         }
         Ok(Groups {
             crew,
-            threads,
+            threads: helpers,
             listeners: HashMap::new(),
             parts: HashMap::new(),
             serial: 0,

@@ -105,7 +105,7 @@ fn echo(peer: &mut Network, groups: &mut Groups, peer_asks: bool) -> Vec<Id> {
     let mut round = 0;
     while asked.values().any(|(side, expected)| side.got.len() < expected.len()) {
         round += 1;
-        if round % 100 == 0 {
+        if round % 100 == 0 && groups.crew.groups.len() > 1 {
             groups.go_on_with(1 + round / 100 % 3);
         }
         for host in [&mut *peer as &mut dyn Transport, groups] {
@@ -153,4 +153,15 @@ fn own_connections_are_split_likewise() {
     assert_eq!(groups_of(&ids), [0, 1, 2]);
     let peer = peer.host().unwrap();
     assert_eq!((peer.counters.no_port, peer.counters.resets_out), (0, 0));
+}
+
+#[test]
+fn a_devices_thread_serves_connections_alone() {
+    let (one, two) = pair();
+    let part = Part { end: Arc::new(Mutex::new(two)), receives: true, counters: PortCounters::default() };
+    let (mut peer, mut groups) = (network(1, one), Groups::on_device(network(2, part), Arc::new(|| ())).unwrap());
+    for peer_asks in [true, false] {
+        echo(&mut peer, &mut groups, peer_asks);
+    }
+    assert_eq!(groups.crew.groups[0].server(), 1);
 }
