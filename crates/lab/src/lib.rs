@@ -14,6 +14,7 @@ pub mod scenario;
 pub mod settings;
 pub mod systems;
 pub mod tas;
+pub mod tasnic;
 pub mod world;
 
 pub use assembly::BuildError;

@@ -9,6 +9,7 @@ mod cores;
 mod facts;
 mod metrics;
 mod settings;
+mod stages;
 mod timeline;
 
 use std::collections::BTreeSet;
@@ -21,6 +22,7 @@ pub use cores::CoreFigures;
 pub use facts::{Facts, Steadiness, Wire};
 pub use metrics::{CpuTime, CyclesPerPacket, Latency, Metrics, drop_fraction};
 pub use settings::{MachineParameter, Origin, Setting, share};
+pub use stages::StageFigures;
 pub use timeline::{Switch, TimelineEntry};
 
 /// All points of a run, and what they have in common.
@@ -79,6 +81,9 @@ pub struct PointRecord {
     /// The same of each core that runs the application; empty where it is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cores: Vec<CoreFigures>,
+    /// Stages of the server's NIC; empty unless that runs TCP.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageFigures>,
     /// Measurements over time; empty unless the scenario sets `timeline_ms`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<TimelineEntry>,

@@ -139,6 +139,9 @@ pub struct Metrics {
     /// Requests that clients had answered, millions a second; only of RPCs over TCP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rpc_mps: Option<f64>,
+    /// How evenly connections were served: Jain's index of their answers; only of RPCs over several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fairness: Option<f64>,
     /// Highest rate without loss (RFC 2544), Gbit/s of frame bytes; only in that mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_drop_gbps: Option<f64>,

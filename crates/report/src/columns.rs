@@ -148,10 +148,11 @@ pub const METRICS: [Metric; 49] = [
 /// Only in RFC 2544 mode, where it leads the tables.
 pub const NO_DROP: Metric = metric("no_drop_gbps", "no-drop rate", GBPS, More, Some("no drop"), |m| m.no_drop_gbps);
 
-/// Only where they apply: where cores play NICs or lend each other buffers, and of a store that refused requests. The
-/// CSV file, too, has these columns only then.
+/// Only where they apply: of several connections, where cores play NICs or lend each other buffers, and of a store that
+/// refused requests. The CSV file, too, has these columns only then.
 #[rustfmt::skip]
-pub const OCCASIONAL: [Metric; 5] = [
+pub const OCCASIONAL: [Metric; 6] = [
+    metric("fairness", "fairness (Jain)", Unit::Plain(""), More, None, |m| m.fairness),
     metric("emulator_busy_fraction", "emulating cores busy", Unit::Share, Neither, Some("NIC core"), |m| m.emulator_busy_fraction),
     metric("emulator_burst_frames", "emulating cores' burst", Unit::Plain("frames"), Neither, Some("NIC burst"), |m| m.emulator_burst_frames),
     metric("borrowed_fraction", "in borrowed buffers", Unit::Share, Neither, Some("borrowed"), |m| m.borrowed_fraction),

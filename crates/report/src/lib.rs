@@ -12,6 +12,7 @@ mod html;
 mod number;
 mod plots;
 mod shape;
+mod stages;
 mod terminal;
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The table that a run prints: one row per point, units in the second line. Below it, switches of steering and
-//! checksums that a capture lacks.
+//! The table that a run prints: one row per point, units in the second line. Below it, switches of steering, stages of
+//! NICs that run TCP, and checksums that a capture lacks.
 
 use nicforge_record::{PointRecord, Record};
 
@@ -8,6 +8,7 @@ use super::csv::plain;
 use super::findings::{changes, unfinished_checksums};
 use super::number::decimals;
 use super::shape::{self, Parameters};
+use super::stages::stages;
 
 /// The table, with the parameters that vary and the metrics that say most; ends with a newline.
 pub fn table(record: &Record) -> String {
@@ -27,6 +28,7 @@ pub fn table(record: &Record) -> String {
     }
     table += &variants(&of_variants);
     table += &time_line(record, &keys);
+    table += &stages(record);
     if let Some(checksums) = unfinished_checksums(record) {
         table += &format!("\n{checksums}\n");
     }

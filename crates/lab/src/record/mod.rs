@@ -34,6 +34,7 @@ pub fn of_scenario(
         params: point.params.clone(),
         metrics: run.metrics,
         cores: run.cores,
+        stages: run.stages,
         timeline: run.timeline,
         switches: run.switches,
         simulated_seconds: Some(run.simulated.as_seconds()),

@@ -184,7 +184,7 @@ pub fn one_window(
     let switches = built.switches.take();
     finish(built, io)?;
     let steadiness = Steadiness::of(&metrics);
-    Ok(PointRun { metrics, cores, simulated: ended, steadiness, timeline, switches })
+    Ok(PointRun { metrics, cores, simulated: ended, steadiness, timeline, switches, stages: Vec::new() })
 }
 
 /// Told the time that a run has come to, and frames so far.

@@ -22,7 +22,7 @@ mod traffic;
 use std::path::PathBuf;
 
 use nicforge_options::ConfigError;
-use nicforge_record::{CoreFigures, Metrics, Steadiness, Switch, TimelineEntry};
+use nicforge_record::{CoreFigures, Metrics, StageFigures, Steadiness, Switch, TimelineEntry};
 use nicforge_units::Time;
 use nicforge_wire::capture::CaptureWriteError;
 
@@ -173,6 +173,8 @@ pub struct PointRun {
     pub metrics: Metrics,
     /// And of each core that runs the application; none of whole systems.
     pub cores: Vec<CoreFigures>,
+    /// Stages of the server's NIC, if that runs TCP.
+    pub stages: Vec<StageFigures>,
     /// Simulated time, warm-up included.
     pub simulated: Time,
     /// Why the window may not show a steady state.

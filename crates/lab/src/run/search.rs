@@ -150,6 +150,7 @@ impl Search<'_> {
             metrics,
             cores,
             simulated,
+            stages: Vec::new(),
             timeline: Vec::new(),
             // Of all trials together they would say nothing about the one that counts.
             switches: Vec::new(),

@@ -11,7 +11,9 @@ use crate::packet_loop::Burst;
 use crate::registry::Registry;
 use crate::run::options::*;
 use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SwitchOptions, SystemOptions, TcpOptions, Web};
+use crate::tas::LinuxOptions;
 use crate::tas::options::{RpcOptions, TasOptions};
+use crate::tasnic::options::TasnicOptions;
 
 /// What a run may name, and all owners of keys.
 #[derive(Debug)]
@@ -61,6 +63,8 @@ impl Catalogue {
             lab::<SwitchOptions>("link_gbps"),
             lab::<RpcOptions>(RPCS),
             lab::<TasOptions>(RPCS),
+            lab::<LinuxOptions>("a host's TCP in a kernel (rpc_server, rpc_clients = linux)"),
+            lab::<TasnicOptions>("TCP of a host on its NIC (rpc_server, rpc_clients = tasnic)"),
             lab::<Burst>(FRAMES),
         ]);
         owners.extend(traffic());

@@ -11,7 +11,8 @@ use super::Settings;
 use crate::machine::Machine;
 use crate::run::options::*;
 use crate::systems::options::SystemOptions;
-use crate::tas::options::{RpcOptions, TasOptions};
+use crate::tas::options::{Carrier, RpcOptions, TasOptions};
+use crate::tasnic::options::TasnicOptions;
 
 /// Cores of a whole system, at most. One connection, as an initiator has, is one process's.
 const SYSTEM_CORES_MOST: usize = 16;
@@ -82,7 +83,13 @@ impl Settings {
             let what = format!("workload \"rpc_echo\" has no core that plays a NIC, as \"{}\" needs", self.interface());
             (what, "use another interface, such as priv_ring".to_string())
         })?;
-        let (fast, apps, there) = (tas.tas_fast_cores, rpc.rpc_app_cores, machine.hardware.cores);
+        // A kernel's cores are the application's, and a NIC's slow path is idle but for connections that open.
+        let fast = if rpc.uses(Carrier::Tas) && !rpc.rpc_free_clients || rpc.rpc_server == Carrier::Tas {
+            tas.tas_fast_cores
+        } else {
+            0
+        };
+        let (apps, there) = (rpc.rpc_app_cores, machine.hardware.cores);
         ensure(fast + apps <= there, &["rpc_app_cores", "tas_fast_cores"], || {
             let name = &machine.name;
             let what = format!("cores wanted: {fast} for TCP and {apps} for the application; {name} has {there}");
@@ -91,16 +98,29 @@ impl Settings {
         if let Some(interface) = self.description() {
             interface.check(self, &Queues { nics: 1, each: fast, inner: None })?;
         }
-        let (needed, room) =
-            (u64::from(rpc.rpc_bytes) * u64::from(rpc.rpc_in_flight), u64::from(tas.tas_buffer_kib) << 10);
-        ensure(needed <= room, &["rpc_in_flight", "rpc_bytes", "tas_buffer_kib"], || {
-            (
-                format!(
-                    "{} requests of {} bytes do not fit a buffer of {room} bytes",
-                    rpc.rpc_in_flight, rpc.rpc_bytes
-                ),
-                format!("set tas_buffer_kib to {} or more", needed.next_power_of_two().div_ceil(1024)),
-            )
+        self.check_tasnic(machine, &rpc)
+    }
+
+    fn check_tasnic(&self, machine: &Machine, rpc: &RpcOptions) -> Result<(), Finding> {
+        if !rpc.uses(Carrier::Tasnic) {
+            return Ok(());
+        }
+        let npu = machine.npu.as_ref();
+        let there = npu.map_or(0, |npu| npu.core.islands - 1);
+        ensure(npu.is_some(), &["rpc_server"], || {
+            let what = format!("{}'s NIC has no processor for TCP", machine.name);
+            (what, "use a machine with [npu.core], such as xeon-6138-nfp4000".to_string())
+        })?;
+        let tasnic: TasnicOptions = self.read();
+        let groups = tasnic.tasnic_flow_groups;
+        ensure(groups <= there, &["tasnic_flow_groups"], || {
+            let what = format!("{groups} flow-groups, and {} has islands for {there}", machine.name);
+            (what, format!("set tasnic_flow_groups to {there} or less"))
+        })?;
+        let (fpcs, have) = (tasnic.tasnic_pre_fpcs + tasnic.tasnic_post_fpcs + 1, npu.map_or(0, |npu| npu.core.fpcs));
+        ensure(fpcs <= have, &["tasnic_pre_fpcs", "tasnic_post_fpcs"], || {
+            let what = format!("a flow-group takes {fpcs} FPCs, and an island has {have}");
+            (what, format!("let tasnic_pre_fpcs and tasnic_post_fpcs be {} together", have - 1))
         })
     }
 

@@ -8,7 +8,9 @@ use super::Settings;
 use crate::packet_loop::Burst;
 use crate::run::options::*;
 use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SwitchOptions, SystemOptions, TcpOptions, Web};
-use crate::tas::options::{RpcOptions, TasOptions};
+use crate::tas::LinuxOptions;
+use crate::tas::options::{Carrier, RpcOptions, TasOptions};
+use crate::tasnic::options::TasnicOptions;
 
 /// Owners that are chosen one after the other.
 struct Chosen<'a> {
@@ -147,6 +149,8 @@ impl<'a> Chosen<'a> {
     fn rpcs(&mut self) {
         self.add::<RpcOptions>();
         self.add::<TasOptions>();
+        self.add_if::<LinuxOptions>(self.settings.read::<RpcOptions>().uses(Carrier::Linux));
+        self.add_if::<TasnicOptions>(self.settings.read::<RpcOptions>().uses(Carrier::Tasnic));
         self.add::<TransmitOptions>();
         self.add::<PoolOptions>();
         self.add::<RssOptions>();

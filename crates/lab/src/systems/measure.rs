@@ -68,6 +68,7 @@ pub(super) fn measure(mut systems: Systems, settings: &Settings, progress: Progr
             ..metrics(&before, &after, (ends - warm).as_seconds())
         },
         cores: Vec::new(),
+        stages: Vec::new(),
         simulated: ends,
         steadiness: Steadiness {
             standstill: (!moved).then(|| standstill::explain(&systems, ends, &after.drops)),

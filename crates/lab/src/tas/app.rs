@@ -1,6 +1,7 @@
-//! RPCs over context queues: a client that keeps requests in flight, and a server that sends back what it got.
+//! RPCs over context queues: a client that keeps requests in flight, and a server that answers each. Messages may be
+//! longer than the rings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use hdrhistogram::Histogram;
 use nicforge_nic::Segment;
@@ -8,13 +9,14 @@ use nicforge_platform::{Cpu, Part};
 use nicforge_tcp::queue::{FromApplication, ToApplication};
 use nicforge_units::Cycles;
 
+use super::message::Message;
 use super::queue::{Receiver, Sender};
 use super::rings::{Ring, SharedFlow};
 
 /// Entries that one step takes.
 const BURST: usize = 16;
-/// What a request begins with: when it was sent, and its number.
-const STAMP_BYTES: usize = 16;
+/// A message moves in pieces of this part of its ring at least, unless less is left of it.
+const PIECE_OF_RING: u32 = 4;
 /// Latencies up to a second are told apart by three digits.
 const LATENCY_MOST_NS: u64 = 1_000_000_000;
 
@@ -51,8 +53,10 @@ pub enum Role {
 /// What RPCs are like, and what they cost.
 #[derive(Clone, Copy, Debug)]
 pub struct RpcPlan {
-    /// Bytes of a request, and of its answer.
-    pub bytes: u32,
+    /// Bytes of a request.
+    pub request: u32,
+    /// Bytes of its answer.
+    pub answer: u32,
     /// Requests of a connection that wait for their answers.
     pub in_flight: u32,
     /// The server's work for each.
@@ -70,6 +74,8 @@ pub struct RpcResults {
     pub answered: u64,
     /// Answers that are not what was asked: a defect.
     pub wrong: u64,
+    /// Answers of each connection, since [`restart`](Self::restart).
+    pub by_flow: BTreeMap<FlowName, u64>,
     /// From request to answer, in nanoseconds, since [`restart`](Self::restart).
     pub latency_ns: Histogram<u64>,
 }
@@ -79,12 +85,13 @@ impl RpcResults {
         // The arguments are within the range that the histogram documents.
         let latency_ns = Histogram::new_with_bounds(1, LATENCY_MOST_NS, 3)
             .expect("bounds and digits are constants that the histogram accepts");
-        RpcResults { answered: 0, wrong: 0, latency_ns }
+        RpcResults { answered: 0, wrong: 0, by_flow: BTreeMap::new(), latency_ns }
     }
 
     /// A window begins.
     pub fn restart(&mut self) {
         self.latency_ns.reset();
+        self.by_flow.values_mut().for_each(|count| *count = 0);
     }
 }
 
@@ -98,6 +105,9 @@ struct RpcFlow {
     free: u32,
     asked: u64,
     answered: u64,
+    /// What comes in, and what has to go out.
+    coming: Message,
+    going: VecDeque<Message>,
     /// Bytes read and written that the service was not told of.
     read: u32,
     wrote: u32,
@@ -113,6 +123,8 @@ impl RpcFlow {
             free: rings.transmit.len,
             asked: 0,
             answered: 0,
+            coming: Message::default(),
+            going: VecDeque::new(),
             read: 0,
             wrote: 0,
         }
@@ -151,7 +163,6 @@ pub struct RpcApp {
     untold: Vec<FlowName>,
     /// What the client saw.
     pub results: RpcResults,
-    scratch: Vec<u8>,
     /// Entries that are none, or name no connection.
     pub bad_entries: u64,
 }
@@ -172,7 +183,6 @@ impl RpcApp {
             flows: BTreeMap::new(),
             untold: Vec::new(),
             results: RpcResults::new(),
-            scratch: vec![0; plan.bytes as usize],
             bad_entries: 0,
         }
     }
@@ -199,6 +209,7 @@ impl RpcApp {
                 }
                 any = true;
             }
+            self.inbound[group].ring(cpu);
         }
         any | self.tell(cpu)
     }
@@ -217,51 +228,97 @@ impl RpcApp {
         flow.readable += entry.rx_bump;
         flow.free += entry.tx_bump;
         cpu.enter(Part::App);
-        match self.role {
-            Role::Client => self.ask(cpu, name.0, &mut flow),
-            Role::Server => self.serve(cpu, &mut flow),
-        }
+        self.read(cpu, name, &mut flow);
+        self.ask(cpu, &mut flow);
+        self.write(cpu, &mut flow);
         if flow.read + flow.wrote > 0 && !self.untold.contains(&name) {
             self.untold.push(name);
         }
         self.flows.insert(name, flow);
     }
 
-    fn serve<C: Cpu>(&mut self, cpu: &mut C, flow: &mut RpcFlow) {
-        let bytes = self.plan.bytes;
-        while flow.readable >= bytes && flow.free >= bytes {
-            cpu.work(self.plan.call);
-            read(cpu, flow.next_read(bytes), &mut self.scratch);
-            cpu.work(self.plan.work);
-            cpu.work(self.plan.call);
-            write(cpu, flow.next_write(bytes), &self.scratch);
+    /// Bytes of messages that come, and of those that go.
+    fn sizes(&self) -> (u32, u32) {
+        match self.role {
+            Role::Client => (self.plan.answer, self.plan.request),
+            Role::Server => (self.plan.request, self.plan.answer),
         }
     }
 
-    fn ask<C: Cpu>(&mut self, cpu: &mut C, number: u64, flow: &mut RpcFlow) {
-        let bytes = self.plan.bytes;
-        while flow.readable >= bytes {
-            cpu.work(self.plan.call);
-            read(cpu, flow.next_read(bytes), &mut self.scratch);
-            let sent = stamp(&self.scratch, 0);
-            let is_asked = flow.answered < flow.asked && stamp(&self.scratch, 8) == flow.answered;
-            if !is_asked || !has_content(&self.scratch, number ^ flow.answered) {
-                self.results.wrong += 1;
-                continue;
+    /// Reads what has come, message by message.
+    fn read<C: Cpu>(&mut self, cpu: &mut C, name: FlowName, flow: &mut RpcFlow) {
+        let (size, ring) = (self.sizes().0, flow.rings.receive.len);
+        loop {
+            let left = size - flow.coming.done;
+            if flow.readable < left.min(ring / PIECE_OF_RING) {
+                return;
             }
-            flow.answered += 1;
-            self.results.answered += 1;
-            // Later than the bounds allow counts as the bound.
-            let ns = cpu.now().as_ps().saturating_sub(sent) / 1000;
-            self.results.latency_ns.saturating_record(ns);
-        }
-        while flow.asked - flow.answered < u64::from(self.plan.in_flight) && flow.free >= bytes {
             cpu.work(self.plan.call);
-            self.scratch[..8].copy_from_slice(&cpu.now().as_ps().to_le_bytes());
-            self.scratch[8..STAMP_BYTES].copy_from_slice(&flow.asked.to_le_bytes());
-            fill(&mut self.scratch, number ^ flow.asked);
-            write(cpu, flow.next_write(bytes), &self.scratch);
+            let mut right = true;
+            for piece in flow.next_read(flow.readable.min(left)).into_iter().filter(|piece| piece.len > 0) {
+                right &= flow.coming.read(cpu.bytes(piece.at, piece.len as usize));
+            }
+            self.results.wrong += u64::from(!right);
+            if flow.coming.done == size {
+                let message = std::mem::take(&mut flow.coming);
+                self.came(cpu, name, flow, &message);
+            }
+        }
+    }
+
+    /// A message is there, whole.
+    fn came<C: Cpu>(&mut self, cpu: &mut C, name: FlowName, flow: &mut RpcFlow, message: &Message) {
+        if self.role == Role::Server {
+            cpu.work(self.plan.work);
+            flow.going.push_back(Message::new(message.sent, message.number));
+            return;
+        }
+        if flow.answered == flow.asked || message.number != flow.answered {
+            self.results.wrong += 1;
+            return;
+        }
+        flow.answered += 1;
+        self.results.answered += 1;
+        *self.results.by_flow.entry(name).or_default() += 1;
+        // Later than the bounds allow counts as the bound.
+        let ns = cpu.now().as_ps().saturating_sub(message.sent) / 1000;
+        self.results.latency_ns.saturating_record(ns);
+    }
+
+    /// A client asks, as long as it may have more requests in flight.
+    fn ask<C: Cpu>(&mut self, cpu: &mut C, flow: &mut RpcFlow) {
+        let most = u64::from(self.plan.in_flight);
+        // A request is stamped when it begins to leave.
+        while self.role == Role::Client && flow.asked - flow.answered < most && flow.free >= self.piece(flow, 0) {
+            flow.going.push_back(Message::new(cpu.now().as_ps(), flow.asked));
             flow.asked += 1;
+            self.write(cpu, flow);
+        }
+    }
+
+    /// Bytes that have to be free before more of a message goes, of which so many have gone.
+    fn piece(&self, flow: &RpcFlow, done: u32) -> u32 {
+        (self.sizes().1 - done).min(flow.rings.transmit.len / PIECE_OF_RING)
+    }
+
+    /// Writes what has to go, as far as there is room.
+    fn write<C: Cpu>(&mut self, cpu: &mut C, flow: &mut RpcFlow) {
+        let size = self.sizes().1;
+        while let Some(mut message) = flow.going.front().copied() {
+            if flow.free < self.piece(flow, message.done) {
+                return;
+            }
+            cpu.work(self.plan.call);
+            for piece in flow.next_write(flow.free.min(size - message.done)) {
+                if piece.len > 0 {
+                    message.write(cpu.bytes_mut(piece.at, piece.len as usize));
+                }
+            }
+            if message.done < size {
+                flow.going[0] = message;
+            } else {
+                flow.going.pop_front();
+            }
         }
     }
 
@@ -288,40 +345,7 @@ impl RpcApp {
             (flow.read, flow.wrote) = (0, 0);
             false
         });
+        self.outbound.iter_mut().for_each(|outbound| outbound.ring(cpu));
         self.untold.len() < before
     }
-}
-
-fn read<C: Cpu>(cpu: &mut C, pieces: [Segment; 2], out: &mut [u8]) {
-    let mut done = 0;
-    for piece in pieces.into_iter().filter(|piece| piece.len > 0) {
-        let len = piece.len as usize;
-        out[done..done + len].copy_from_slice(cpu.bytes(piece.at, len));
-        done += len;
-    }
-}
-
-fn write<C: Cpu>(cpu: &mut C, pieces: [Segment; 2], bytes: &[u8]) {
-    let mut done = 0;
-    for piece in pieces.into_iter().filter(|piece| piece.len > 0) {
-        let len = piece.len as usize;
-        cpu.bytes_mut(piece.at, len).copy_from_slice(&bytes[done..done + len]);
-        done += len;
-    }
-}
-
-fn stamp(bytes: &[u8], at: usize) -> u64 {
-    bytes[at..at + 8].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
-}
-
-fn content(seed: u64) -> impl Iterator<Item = u8> {
-    (0u64..).map(move |place| (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(place * 131) >> 7) as u8)
-}
-
-fn fill(bytes: &mut [u8], seed: u64) {
-    bytes[STAMP_BYTES..].iter_mut().zip(content(seed)).for_each(|(byte, value)| *byte = value);
-}
-
-fn has_content(bytes: &[u8], seed: u64) -> bool {
-    bytes[STAMP_BYTES..].iter().zip(content(seed)).all(|(byte, value)| *byte == value)
 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use nicforge_interfaces::kernel::Frame;
 use nicforge_nic::stage::Chain;
-use nicforge_nic::{Nic, Pool, PortId};
+use nicforge_nic::{DriverCosts, Nic, Pool, PortId};
 use nicforge_platform::sim::{DmaPort, Hardware, Host as SimHost, Lent, SimCore, SimCpu, SimDma};
 use nicforge_platform::{AddressSpace, Owner, Sim};
 use nicforge_units::{Cycles, Time};
@@ -18,8 +18,9 @@ use nicforge_wire::traffic::FlowTuple;
 
 use super::app::{Role, RpcApp, RpcPlan};
 use super::crew::{Crew, SharedCrew};
-use super::options::{RpcOptions, TasOptions};
-use super::program::{AppProgram, ServiceProgram, SharedApp, SharedService};
+use super::linux::{LinuxOptions, LinuxProgram, map_of};
+use super::options::{Carrier, RpcOptions, TasOptions};
+use super::program::{AppProgram, Map, ServiceProgram, SharedApp, SharedService};
 use super::queue::{Place as QueuePlace, Receiver, Sender};
 use super::service::{Context, Costs, Service, ServicePlan, Wire};
 use crate::assembly::{self, Adapters, BuildError, CoreParts};
@@ -28,6 +29,7 @@ use crate::run::options::Clock;
 use crate::run::{RunError, core_of, driver_costs, nic_spec, queue_of, rss_of};
 use crate::settings::Settings;
 use crate::systems::options::{LinkOptions, TcpOptions};
+use crate::tasnic::{SharedNic, SharedSlow};
 use crate::world::sink::Sink;
 use crate::world::{Core, End, Host, Outside, Place, RingDevice, World};
 
@@ -40,16 +42,59 @@ const FIRST_CLIENT_PORT: u16 = 40_000;
 /// Buffers beside those of rings and of the core's cache.
 const SPARE_BUFFERS: usize = 512;
 
+/// What carries a host's TCP.
+pub enum Carried {
+    /// A service: its flow-groups, and the cores that serve them.
+    Service {
+        groups: Vec<SharedService>,
+        crew: SharedCrew,
+        /// Packet buffers of the host.
+        pool: Pool,
+    },
+    /// The NIC, with its slow path on a core.
+    Nic { nic: SharedNic, slow: SharedSlow },
+}
+
 /// A host's software.
 pub struct Software {
-    /// The flow-groups of its service.
-    pub groups: Vec<SharedService>,
-    /// The cores that serve them.
-    pub crew: SharedCrew,
+    /// Its TCP.
+    pub carried: Carried,
     /// Its applications.
     pub apps: Vec<SharedApp>,
-    /// Its packet buffers.
-    pub pool: Pool,
+}
+
+impl Software {
+    /// Connections that are open.
+    pub fn open(&self) -> usize {
+        match &self.carried {
+            Carried::Service { groups, .. } => groups.iter().map(|group| group.borrow().open()).sum(),
+            Carried::Nic { slow, .. } => slow.borrow().open(),
+        }
+    }
+
+    fn listen(&self, connections: usize) {
+        match &self.carried {
+            Carried::Service { groups, .. } => groups.iter().for_each(|group| group.borrow_mut().listen(PORT)),
+            Carried::Nic { slow, .. } => slow.borrow_mut().listen(PORT, connections),
+        }
+    }
+
+    /// Opens all connections, each from the flow-group to which RSS steers what comes back.
+    fn connect(&self, settings: &Settings) {
+        for number in 0..settings.read::<RpcOptions>().rpc_connections {
+            let port = FIRST_CLIENT_PORT + number as u16;
+            match &self.carried {
+                Carried::Service { groups, .. } => {
+                    let (rss, table) = (rss_of(settings), IndirectionTable::spread_over(groups.len() as u16));
+                    let (source, destination) = (SERVER, CLIENT);
+                    let back = FlowTuple { source, destination, source_port: PORT, destination_port: port };
+                    let group = &groups[usize::from(queue_of(&back, &rss, &table))];
+                    group.borrow_mut().connect(port, (SERVER, PORT), Time::ZERO);
+                }
+                Carried::Nic { slow, .. } => slow.borrow_mut().connect(port, (SERVER, PORT), Time::ZERO),
+            }
+        }
+    }
 }
 
 /// A world of two hosts; the first is the server.
@@ -58,7 +103,7 @@ pub struct Rpcs {
     pub world: World,
     /// The software of each host.
     pub software: Vec<Software>,
-    /// The machine.
+    /// The server's machine.
     pub hardware: Hardware,
 }
 
@@ -66,44 +111,53 @@ pub struct Rpcs {
 pub fn build(machine: &Machine, settings: &Settings, seed: u64) -> Result<Rpcs, RunError> {
     let mut hardware = machine.hardware.clone();
     hardware.nics = 1;
-    let fast = settings.read::<TasOptions>().tas_fast_cores;
-    hardware.cores = fast + settings.read::<RpcOptions>().rpc_app_cores;
     if let Some(ghz) = settings.read::<Clock>().cpu_ghz {
         hardware.core.frequency = nicforge_units::Frequency::from_ghz(ghz);
     }
-    let plan = HostPlan { settings, hardware: &hardware, fast, seed };
-    let (server, server_software) = plan.host(Role::Server)?;
-    let (client, client_software) = plan.host(Role::Client)?;
-    server_software.groups.iter().for_each(|group| group.borrow_mut().listen(PORT));
-    connect(settings, &client_software.groups);
+    let rpc: RpcOptions = settings.read();
+    let clients = if rpc.rpc_free_clients { free(&hardware) } else { hardware.clone() };
+    let plan = |role, carrier, hardware| HostPlan::new(machine, settings, hardware, (role, carrier), seed);
+    let (server, server_software) = plan(Role::Server, rpc.rpc_server, &hardware).host()?;
+    let (client, client_software) = plan(Role::Client, rpc.clients(), &clients).host()?;
+    server_software.listen(rpc.rpc_connections);
+    client_software.connect(settings);
     let ends = vec![vec![End::Peer(Place { host: 1, number: 0 })], vec![End::Peer(Place { host: 0, number: 0 })]];
     let outside = Outside { sink: Sink::new(0, false, false), generators: Vec::new() };
     let mut world = World::new(vec![server, client], ends, outside, Vec::new());
     for host in 0..2 {
-        for number in 0..hardware.cores {
+        for number in 0..world.hosts[host].cores.len() {
             world.begin(Place { host, number }, Time::ZERO);
         }
     }
     Ok(Rpcs { world, software: vec![server_software, client_software], hardware })
 }
 
-/// Opens all connections, each from the flow-group to which RSS steers what comes back.
-fn connect(settings: &Settings, groups: &[SharedService]) {
-    let (rss, table) = (rss_of(settings), IndirectionTable::spread_over(groups.len() as u16));
-    for number in 0..settings.read::<RpcOptions>().rpc_connections {
-        let port = FIRST_CLIENT_PORT + number as u16;
-        let back = FlowTuple { source: SERVER, destination: CLIENT, source_port: PORT, destination_port: port };
-        let group = &groups[usize::from(queue_of(&back, &rss, &table))];
-        group.borrow_mut().connect(port, (SERVER, PORT), Time::ZERO);
-    }
+/// Rate of the port of clients that cost nothing: the switch's.
+const FREE_PORT_GBPS: f64 = 100.0;
+
+/// The hardware of clients that cost nothing.
+fn free(hardware: &Hardware) -> Hardware {
+    let mut free = hardware.clone();
+    let none = Cycles(0);
+    free.core.frequency = nicforge_units::Frequency::INFINITE;
+    (free.core.empty_poll, free.core.atomic, free.core.pool) = (none, none, none);
+    (free.pcie.mmio_write, free.pcie.write_latency, free.pcie.read_round_trip) = (Time::ZERO, Time::ZERO, Time::ZERO);
+    (free.nic.rx_pipeline, free.nic.tx_pipeline) = (Time::ZERO, Time::ZERO);
+    free.nic.port = nicforge_units::BitRate::from_gbps(FREE_PORT_GBPS);
+    free
 }
 
-struct HostPlan<'a> {
-    settings: &'a Settings,
-    hardware: &'a Hardware,
+/// One host of a point.
+pub struct HostPlan<'a> {
+    pub machine: &'a Machine,
+    pub settings: &'a Settings,
+    pub hardware: Hardware,
+    pub role: Role,
+    carrier: Carrier,
     /// Fast-path cores at most, and flow-groups.
     fast: usize,
-    seed: u64,
+    is_free: bool,
+    pub seed: u64,
 }
 
 /// What lies in a host's memory.
@@ -115,14 +169,67 @@ struct Parts {
     space: AddressSpace,
 }
 
-impl HostPlan<'_> {
-    fn parts(&self, role: Role) -> Result<Parts, RunError> {
+impl<'a> HostPlan<'a> {
+    fn new(
+        machine: &'a Machine,
+        settings: &'a Settings,
+        hardware: &Hardware,
+        (role, carrier): (Role, Carrier),
+        seed: u64,
+    ) -> HostPlan<'a> {
+        let rpc: RpcOptions = settings.read();
+        let fast = settings.read::<TasOptions>().tas_fast_cores;
+        let (fast, beside) = match carrier {
+            Carrier::Linux => (rpc.rpc_app_cores, 0),
+            Carrier::Tas => (fast, fast),
+            Carrier::Tasnic => (fast, 1),
+        };
+        let hardware = Hardware { cores: beside + rpc.rpc_app_cores, ..hardware.clone() };
+        let is_free = role == Role::Client && rpc.rpc_free_clients;
+        HostPlan { machine, settings, hardware, role, carrier, fast, is_free, seed }
+    }
+
+    /// The host's address.
+    pub fn address(&self) -> Ipv4Addr {
+        if self.role == Role::Server { SERVER } else { CLIENT }
+    }
+
+    /// What its application does.
+    pub fn rpcs(&self) -> RpcPlan {
+        let (rpc, tas): (RpcOptions, TasOptions) = (self.settings.read(), self.settings.read());
+        let (kernel, linux): (bool, LinuxOptions) = (self.carrier == Carrier::Linux, self.settings.read());
+        let cost = |cycles: u32| Cycles(if self.is_free { 0 } else { cycles.into() });
+        RpcPlan {
+            request: rpc.rpc_bytes,
+            answer: rpc.rpc_answer_bytes.unwrap_or(rpc.rpc_bytes),
+            in_flight: rpc.rpc_in_flight,
+            work: cost(rpc.rpc_work_cycles),
+            call: cost(if kernel { linux.linux_call_cycles } else { tas.tas_call_cycles }),
+            entry: cost(if kernel { 0 } else { tas.tas_entry_cycles }),
+        }
+    }
+
+    /// The link that ends at it.
+    pub fn incoming(&self) -> Link<Frame> {
+        let link: LinkOptions = self.settings.read();
+        let number = u64::from(self.role == Role::Server);
+        Link::new(&link.plan(&self.settings.read()), self.seed.wrapping_mul(2).wrapping_add(number))
+    }
+
+    fn host(&self) -> Result<(Host, Software), RunError> {
+        match self.carrier {
+            Carrier::Tas | Carrier::Linux => self.service_host(),
+            Carrier::Tasnic => crate::tasnic::build::host(self),
+        }
+    }
+
+    fn parts(&self) -> Result<Parts, RunError> {
         let settings = self.settings.clone().with("cores", self.fast);
         let plan = assembly::HostPlan {
             settings: &settings,
             adapters: Adapters { count: 1, ports: 1, cores: self.fast },
             spare_buffers: SPARE_BUFFERS,
-            costs: driver_costs(self.hardware),
+            costs: if self.is_free { DriverCosts::default() } else { driver_costs(&self.hardware) },
             pool_work: self.hardware.core.pool,
             descriptor_read: self.hardware.nic.descriptor_read,
             emulator_fills: false,
@@ -137,80 +244,108 @@ impl HostPlan<'_> {
             let (driver, transmit) = halves.next().ok_or_else(|| BuildError::NoQueue(settings.interface()))?;
             wires.push(Wire { driver, transmit, pool });
         }
-        let (contexts, apps) = self.contexts(role, &mut laid.space)?;
+        let (contexts, apps) = self.contexts(&mut laid.space)?;
         let each = wires.into_iter().zip(contexts).enumerate();
-        let groups = each
-            .map(|(group, (wire, contexts))| Service::new(&self.service(role, group), wire, contexts, &mut laid.space));
+        let groups =
+            each.map(|(group, (wire, contexts))| Service::new(&self.service(group), wire, contexts, &mut laid.space));
         let groups = groups.collect();
         let chain = Chain::new(PortId(0));
-        let mut nics = laid.take_nics(vec![chain], |_| nic_spec(self.hardware, 0));
+        let mut nics = laid.take_nics(vec![chain], |_| nic_spec(&self.hardware, 0));
         Ok(Parts { nic: nics.remove(0), groups, apps, pool: laid.pool, space: laid.space })
     }
 
-    fn service(&self, role: Role, group: usize) -> ServicePlan {
+    fn service(&self, group: usize) -> ServicePlan {
         let tas: TasOptions = self.settings.read();
-        let seed = self.seed.wrapping_mul(2) + u64::from(role == Role::Server);
+        let seed = self.seed.wrapping_mul(2) + u64::from(self.role == Role::Server);
+        let cost = |cycles: u32| Cycles(if self.is_free { 0 } else { cycles.into() });
+        let linux: LinuxOptions = self.settings.read();
         ServicePlan {
-            group,
-            address: if role == Role::Server { SERVER } else { CLIENT },
+            // A core's connections are its application's, which knows no other group.
+            group: if self.carrier == Carrier::Linux { 0 } else { group },
+            address: self.address(),
             config: self.settings.read::<TcpOptions>().config(),
             ring: tas.tas_buffer_kib << 10,
             connections: self.settings.read::<RpcOptions>().rpc_connections,
-            costs: Costs { segment: Cycles(tas.tas_segment_cycles.into()), entry: Cycles(tas.tas_entry_cycles.into()) },
+            costs: match self.carrier {
+                Carrier::Linux => Costs { segment: cost(linux.linux_segment_cycles), entry: Cycles(0) },
+                _ => Costs { segment: cost(tas.tas_segment_cycles), entry: cost(tas.tas_entry_cycles) },
+            },
             seed: seed ^ (group as u64) << 48,
         }
     }
 
     /// Both queues between each application core and each flow-group, from both sides.
-    fn contexts(&self, role: Role, space: &mut AddressSpace) -> Result<(Vec<Vec<Context>>, Vec<RpcApp>), RunError> {
-        let (rpc, tas): (RpcOptions, TasOptions) = (self.settings.read(), self.settings.read());
-        let plan = RpcPlan {
-            bytes: rpc.rpc_bytes,
-            in_flight: rpc.rpc_in_flight,
-            work: Cycles(rpc.rpc_work_cycles.into()),
-            call: Cycles(tas.tas_call_cycles.into()),
-            entry: Cycles(tas.tas_entry_cycles.into()),
-        };
+    fn contexts(&self, space: &mut AddressSpace) -> Result<(Vec<Vec<Context>>, Vec<RpcApp>), RunError> {
+        let tas: TasOptions = self.settings.read();
         let mut contexts: Vec<Vec<Context>> = (0..self.fast).map(|_| Vec::new()).collect();
         let mut apps = Vec::new();
-        for core in self.fast..self.hardware.cores {
+        let kernel = self.carrier == Carrier::Linux;
+        for core in if kernel { 0 } else { self.fast }..self.hardware.cores {
             let (mut receivers, mut senders) = (Vec::new(), Vec::new());
-            for (group, contexts) in contexts.iter_mut().enumerate() {
+            let groups = contexts.iter_mut().enumerate();
+            for (group, contexts) in groups.filter(|(group, _)| !kernel || *group == core) {
                 let inbound = QueuePlace::new(space, tas.tas_queue_entries, Owner(core as u16))?;
                 let outbound = QueuePlace::new(space, tas.tas_queue_entries, Owner(group as u16))?;
                 contexts.push(Context { out: Sender::new(inbound), back: Receiver::new(outbound) });
                 receivers.push(Receiver::new(inbound));
                 senders.push(Sender::new(outbound));
             }
-            apps.push(RpcApp::new(role, plan, receivers, senders));
+            apps.push(RpcApp::new(self.role, self.rpcs(), receivers, senders));
         }
         Ok((contexts, apps))
     }
 
-    fn host(&self, role: Role) -> Result<(Host, Software), RunError> {
-        let mut parts = self.parts(role)?;
-        let mut machine = Lent::new(SimHost::new(self.hardware, &parts.space));
+    fn service_host(&self) -> Result<(Host, Software), RunError> {
+        let mut parts = self.parts()?;
+        let mut machine = Lent::new(SimHost::new(&self.hardware, &parts.space));
+        if self.is_free {
+            machine.hierarchy.be_perfect();
+        }
         let mut port = Lent::new(DmaPort::new(&self.hardware.pcie, 0));
         self.start(&mut parts, &mut machine, &mut port);
-        let link: LinkOptions = self.settings.read();
-        let plan = link.plan(&self.settings.read());
-        let number = u64::from(role == Role::Server);
-        let incoming: Link<Frame> = Link::new(&plan, self.seed.wrapping_mul(2).wrapping_add(number));
-        let device = RingDevice::new(parts.nic, port).at_link(incoming);
+        let device = RingDevice::new(parts.nic, port).at_link(self.incoming());
         let groups: Vec<SharedService> = parts.groups.into_iter().map(|group| Rc::new(RefCell::new(group))).collect();
         let every = Time::from_seconds(self.settings.read::<TasOptions>().tas_decide_us * 1e-6);
         let crew = Rc::new(RefCell::new(Crew::new(self.fast, every)));
         let apps: Vec<SharedApp> = parts.apps.into_iter().map(|app| Rc::new(RefCell::new(app))).collect();
+        let cores = if self.carrier == Carrier::Linux {
+            self.kernel_cores(&groups, &apps)
+        } else {
+            self.service_cores(&groups, &crew, &apps)
+        };
+        let carried = Carried::Service { groups, crew, pool: parts.pool };
+        Ok((Host::new(machine, vec![Box::new(device)], cores), Software { carried, apps }))
+    }
+
+    /// Cores that each run a kernel and an application.
+    fn kernel_cores(&self, groups: &[SharedService], apps: &[SharedApp]) -> Vec<Core> {
+        let linux: LinuxOptions = self.settings.read();
+        let wake = Cycles(if self.is_free { 0 } else { linux.linux_wake_cycles.into() });
+        let core = |(number, (group, app)): (usize, (&SharedService, &SharedApp))| {
+            let program = LinuxProgram::new(Rc::clone(group), Rc::clone(app), map_of(group), wake);
+            Core::new(core_of(&self.hardware, number), Box::new(program))
+        };
+        groups.iter().zip(apps).enumerate().map(core).collect()
+    }
+
+    /// Cores that run the fast path, and behind them those of applications.
+    fn service_cores(&self, groups: &[SharedService], crew: &SharedCrew, apps: &[SharedApp]) -> Vec<Core> {
         let fast = (0..self.fast).map(|number| {
-            let program = ServiceProgram::new(number, Rc::clone(&crew), groups.clone());
-            Core::new(core_of(self.hardware, number), Box::new(program))
+            let program = ServiceProgram::new(number, Rc::clone(crew), groups.to_vec());
+            Core::new(core_of(&self.hardware, number), Box::new(program))
         });
-        let others = apps.iter().enumerate().map(|(number, app)| {
-            let program = AppProgram::new(Rc::clone(app), groups.clone());
-            Core::new(core_of(self.hardware, self.fast + number), Box::new(program))
-        });
-        let cores = fast.chain(others).collect();
-        Ok((Host::new(machine, vec![Box::new(device)], cores), Software { groups, crew, apps, pool: parts.pool }))
+        let mapped = groups.to_vec();
+        let map: Map = Rc::new(move |name| mapped.get(name.group())?.borrow().shared(name.flow()));
+        fast.chain(self.app_cores(apps, self.fast, &map)).collect()
+    }
+
+    /// Cores from `first` on that run `apps`.
+    pub fn app_cores(&self, apps: &[SharedApp], first: usize, map: &Map) -> Vec<Core> {
+        let core = |(number, app): (usize, &SharedApp)| {
+            let program = AppProgram::new(Rc::clone(app), Rc::clone(map));
+            Core::new(core_of(&self.hardware, first + number), Box::new(program))
+        };
+        apps.iter().enumerate().map(core).collect()
     }
 
     /// Fills rings before time begins.

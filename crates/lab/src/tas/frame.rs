@@ -29,8 +29,18 @@ pub struct Parsed {
 
 /// Reads a packet's headers. An error is the name of a drop.
 pub fn parse<C: Cpu>(cpu: &mut C, packet: &Packet) -> Result<Parsed, &'static str> {
-    const MALFORMED: &str = "malformed";
     let bytes = cpu.bytes(packet.head.at, (packet.head.len as usize).min(HEADERS_MAX));
+    parse_headers(bytes, packet.len() as usize)
+}
+
+/// Reads a whole frame's headers, likewise.
+pub fn parse_bytes(frame: &[u8]) -> Result<Parsed, &'static str> {
+    parse_headers(&frame[..frame.len().min(HEADERS_MAX)], frame.len())
+}
+
+/// Reads headers that `bytes` begins with, of a frame of `len` bytes.
+fn parse_headers(bytes: &[u8], len: usize) -> Result<Parsed, &'static str> {
+    const MALFORMED: &str = "malformed";
     let ip = Ipv4View::new(bytes.get(ETHERNET_HEADER_LEN..).ok_or(MALFORMED)?).map_err(|_| "not_ipv4")?;
     if ip.protocol() != ip_protocol::TCP || ip.is_fragment() {
         return Err("not_tcp");
@@ -40,7 +50,7 @@ pub fn parse<C: Cpu>(cpu: &mut C, packet: &Packet) -> Result<Parsed, &'static st
     let data_offset = bytes.get(tcp_at + 12).ok_or(MALFORMED)?;
     let payload_at = tcp_at + usize::from(data_offset >> 4) * 4;
     let frame = ETHERNET_HEADER_LEN + total;
-    if payload_at > frame || frame > packet.len() as usize {
+    if payload_at > frame || frame > len {
         return Err(MALFORMED);
     }
     let header = Header::parse(bytes.get(tcp_at..payload_at).ok_or(MALFORMED)?).map_err(|_| MALFORMED)?;

@@ -1,17 +1,24 @@
 //! One point: warm-up, window, and what clients and cores saw between its two ends.
 
+use std::collections::BTreeMap;
+
+use nicforge_nic::{DropCounters, Pool};
 use nicforge_platform::sim::{CoreCycles, SimCpu};
-use nicforge_record::{CoreFigures, Metrics, Steadiness};
+use nicforge_record::{CoreFigures, Metrics, Steadiness, Switch};
 use nicforge_units::Time;
 
-use super::build::{Rpcs, build};
+use super::build::{Carried, Rpcs, Software, build};
 use super::options::RpcOptions;
+use super::program::SharedApp;
 use crate::LostError;
 use crate::machine::Machine;
 use crate::run::options::{Warmup, WindowOptions};
 use crate::run::{PointRun, Progress, RunError};
 use crate::settings::Settings;
+use crate::tasnic::figures::{StageSnapshot, between, snapshots};
+use crate::world::Host;
 use crate::world::core_time::Cores;
+use crate::world::device::Count;
 use crate::world::sink::latency_of;
 
 /// How often progress is told.
@@ -49,23 +56,32 @@ pub(crate) fn run_point(
     check(&mut rpcs)?;
     let seconds = (ends - warm).as_seconds();
     let moved = after.answered > before.answered;
-    let open: usize = rpcs.software[0].groups.iter().map(|group| group.borrow().open()).sum();
+    let open = rpcs.software[0].open();
     let wanted = settings.read::<RpcOptions>().rpc_connections;
     let standstill = (!moved).then(|| format!("no answer came in the window: {open} of {wanted} connections are open"));
     Ok(PointRun {
-        metrics: metrics(&mut rpcs, &before, &after, seconds),
+        metrics: metrics(&mut rpcs, settings, (&before, &after), seconds),
         cores: cores(&rpcs, &before, &after, seconds),
         simulated: ends,
         steadiness: Steadiness { standstill, ..Steadiness::default() },
         timeline: Vec::new(),
-        switches: rpcs.software[0].crew.borrow().switches.clone(),
+        switches: switches(&rpcs.software[0]),
+        stages: between(&before.stages, &after.stages, ends - warm),
     })
 }
 
 /// Frames that arrived at both hosts so far.
-fn frames(rpcs: &Rpcs) -> u64 {
-    let devices = rpcs.world.hosts.iter().flat_map(|host| &host.devices);
-    devices.filter_map(|device| device.rings()).map(|device| device.nic.counters.frames).sum()
+fn frames(rpcs: &mut Rpcs) -> u64 {
+    let devices = rpcs.world.hosts.iter_mut().flat_map(|host| &mut host.devices);
+    devices.map(|device| device.tally().arrived.frames).sum()
+}
+
+/// Changes of the number of fast-path cores.
+fn switches(software: &Software) -> Vec<Switch> {
+    match &software.carried {
+        Carried::Service { crew, .. } => crew.borrow().switches.clone(),
+        Carried::Nic { .. } => Vec::new(),
+    }
 }
 
 /// Everything that is counted, at one time.
@@ -77,36 +93,55 @@ struct Snapshot {
     spent: Vec<CoreCycles>,
     /// By fast-path core.
     received: Vec<u64>,
+    /// Of a NIC that runs TCP, by stage.
+    stages: Vec<StageSnapshot>,
+    /// What that counted, by name.
+    counters: BTreeMap<&'static str, u64>,
+    drops: DropCounters,
 }
 
 impl Snapshot {
     fn of(rpcs: &mut Rpcs, now: Time) -> Snapshot {
         let answered = rpcs.software[1].apps.iter().map(|app| app.borrow().results.answered).sum();
+        let tally = rpcs.world.hosts[0].devices[0].tally();
         let host = &rpcs.world.hosts[0];
-        let (mut arrived, mut sent) = ((0, 0), (0, 0));
-        for device in rpcs.world.rings() {
-            let out = device.nic.transmit.counters();
-            arrived = (device.nic.counters.frames, device.nic.counters.bytes);
-            sent = (out.frames, out.bytes);
-        }
+        let count = |count: Count| (count.frames, count.bytes);
+        let received = match &rpcs.software[0].carried {
+            Carried::Service { crew, .. } => crew.borrow().received.clone(),
+            Carried::Nic { .. } => Vec::new(),
+        };
+        let in_world = rpcs.world.drops();
+        let drops = match &rpcs.software[0].carried {
+            Carried::Service { .. } => in_world,
+            Carried::Nic { .. } => [in_world, tally.drops].iter().collect(),
+        };
+        let (stages, counters) = match &rpcs.software[0].carried {
+            Carried::Service { .. } => (Vec::new(), BTreeMap::new()),
+            Carried::Nic { nic, .. } => (snapshots(&nic.borrow()), nic.borrow().named_counters()),
+        };
         Snapshot {
             answered,
-            arrived,
-            sent,
+            arrived: count(tally.arrived),
+            sent: count(tally.sent),
             spent: host.cores.iter().map(|core| core.spent_until(now)).collect(),
-            received: rpcs.software[0].crew.borrow().received.clone(),
+            received,
+            stages,
+            counters,
+            drops,
         }
     }
 }
 
-fn metrics(rpcs: &mut Rpcs, before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
+fn metrics(rpcs: &mut Rpcs, settings: &Settings, (before, after): (&Snapshot, &Snapshot), seconds: f64) -> Metrics {
     let per_second = |get: fn(&Snapshot) -> u64| (get(after) - get(before)) as f64 / seconds;
     let mut latency = rpcs.software[1].apps[0].borrow().results.latency_ns.clone();
     for app in &rpcs.software[1].apps[1..] {
         // All have the same bounds.
         let _ = latency.add(&app.borrow().results.latency_ns);
     }
-    let drops = rpcs.world.drops();
+    let drops = after.drops.since(&before.drops);
+    let rpc: RpcOptions = settings.read();
+    let largest = rpc.rpc_bytes.max(rpc.rpc_answer_bytes.unwrap_or(0));
     Metrics {
         throughput_gbps: per_second(|at| at.sent.1) * 8e-9,
         offered_gbps: per_second(|at| at.arrived.1) * 8e-9,
@@ -114,9 +149,21 @@ fn metrics(rpcs: &mut Rpcs, before: &Snapshot, after: &Snapshot, seconds: f64) -
         offered_mpps: per_second(|at| at.arrived.0) * 1e-6,
         drops: drops.causes().iter().map(|&(cause, count)| (cause.to_string(), count)).collect(),
         latency_us: latency_of(&latency),
+        bandwidth_gbps: Some(per_second(|at| at.answered) * f64::from(largest) * 8e-9),
         rpc_mps: Some(per_second(|at| at.answered) * 1e-6),
+        fairness: jain(rpcs, rpc.rpc_connections),
+        stages: after.counters.iter().map(|(name, count)| (name.to_string(), count - before.counters[name])).collect(),
         ..Metrics::default()
     }
+}
+
+/// Jain's index of the answers that each of so many connections had in the window.
+fn jain(rpcs: &Rpcs, connections: usize) -> Option<f64> {
+    let counts = |app: &SharedApp| app.borrow().results.by_flow.values().copied().collect::<Vec<_>>();
+    let counts: Vec<u64> = rpcs.software[1].apps.iter().flat_map(counts).collect();
+    let sum: f64 = counts.iter().map(|count| *count as f64).sum();
+    let squares: f64 = counts.iter().map(|count| (*count as f64).powi(2)).sum();
+    (connections > 1 && squares > 0.0).then(|| sum * sum / (connections as f64 * squares))
 }
 
 /// The server's cores: the first are the fast path's.
@@ -142,21 +189,30 @@ fn check(rpcs: &mut Rpcs) -> Result<(), RunError> {
         if wrong > 0 {
             return Err(RunError::WrongBytes { bytes: wrong });
         }
-        if let Some(device) = host.devices[0].rings() {
-            let (arrived, left) = (device.nic.counters.frames, device.nic.counters.delivered);
-            let (dropped, inside) = (device.nic.drops().total(), device.nic.held());
-            if arrived != left + dropped + inside {
-                return Err(LostError::Frames { arrived, left, dropped, inside }.into());
-            }
+        match &software.carried {
+            Carried::Service { pool, .. } => check_service(pool, host)?,
+            Carried::Nic { nic, .. } => nic.borrow().check()?,
         }
-        let in_programs: i64 = host.accounts().map(|account| account.buffers).sum();
-        let mut cpu = SimCpu::on(&mut host.machine, &mut host.cores[0].sim);
-        let held = software.pool.available(&mut *cpu).wrapping_add_signed(in_programs);
-        drop(cpu);
-        let buffers = software.pool.count() as u64;
-        if held != buffers {
-            return Err(LostError::Buffers { buffers, held }.into());
+    }
+    Ok(())
+}
+
+/// Frames and buffers of a host with a service.
+fn check_service(pool: &Pool, host: &mut Host) -> Result<(), RunError> {
+    if let Some(device) = host.devices[0].rings() {
+        let (arrived, left) = (device.nic.counters.frames, device.nic.counters.delivered);
+        let (dropped, inside) = (device.nic.drops().total(), device.nic.held());
+        if arrived != left + dropped + inside {
+            return Err(LostError::Frames { arrived, left, dropped, inside }.into());
         }
+    }
+    let in_programs: i64 = host.accounts().map(|account| account.buffers).sum();
+    let mut cpu = SimCpu::on(&mut host.machine, &mut host.cores[0].sim);
+    let held = pool.available(&mut *cpu).wrapping_add_signed(in_programs);
+    drop(cpu);
+    let buffers = pool.count() as u64;
+    if held != buffers {
+        return Err(LostError::Buffers { buffers, held }.into());
     }
     Ok(())
 }

@@ -11,19 +11,22 @@
 //! cost follows from the machine. Slow path and fast path share cores. Neighbours need no resolution, and
 //! connections are announced by an entry without bytes instead of a queue of the slow path's own.
 
-mod app;
-mod build;
+pub(crate) mod app;
+pub(crate) mod build;
 mod crew;
 mod entries;
-mod frame;
+pub(crate) mod frame;
+mod linux;
 mod measure;
+mod message;
 pub mod options;
-mod program;
-mod queue;
-mod rings;
+pub(crate) mod program;
+pub(crate) mod queue;
+pub(crate) mod rings;
 mod send;
 mod service;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use linux::LinuxOptions;
 pub(crate) use measure::run_point;

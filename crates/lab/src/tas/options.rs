@@ -1,18 +1,38 @@
 //! Options of RPCs over TCP, and of the service that carries them.
 
-use nicforge_options::{Allowed, options};
+use nicforge_options::{Allowed, choice, options};
+
+choice! {
+    /// Where a host's TCP runs.
+    pub enum Carrier {
+        /// On the application's cores, in a Linux-like kernel.
+        Linux = "linux",
+        /// On cores of its own (TAS).
+        Tas = "tas",
+        /// On the NIC's processor (TASNIC).
+        Tasnic = "tasnic",
+    }
+}
 
 options! {
-    /// Remote procedure calls: clients ask, a server sends back what it got.
+    /// Remote procedure calls: clients ask, a server answers.
     pub struct RpcOptions {
-        /// Bytes of a request, and of its answer.
-        rpc_bytes: u32 = 64, "bytes", Allowed::Whole(16, 65536);
+        /// Bytes of a request.
+        rpc_bytes: u32 = 64, "bytes", Allowed::Whole(16, 1 << 28);
+        /// Bytes of an answer.
+        rpc_answer_bytes: Option<u32> = None, "bytes", Allowed::Whole(16, 1 << 28), default "those of a request";
         /// Connections.
-        rpc_connections: usize = 1, "connections", Allowed::Whole(1, 1024);
+        rpc_connections: usize = 1, "connections", Allowed::Whole(1, 20_000);
         /// Requests of each connection that wait for their answers.
         rpc_in_flight: u32 = 1, "requests", Allowed::Whole(1, 1024);
         /// The server's own work for a request.
         rpc_work_cycles: u32 = 0, "cycles", Allowed::Whole(0, 1_000_000), source "TASNIC thesis, figure 5.2: 250 and 1000";
+        /// Where the server's TCP runs: in a Linux-like kernel, on cores of its own (TAS), or on the NIC's processor (TASNIC).
+        rpc_server: Carrier = Carrier::Tas, "", Carrier::ALLOWED;
+        /// Where the clients' TCP runs.
+        rpc_clients: Option<Carrier> = None, "", Carrier::ALLOWED, default "where the server's runs";
+        /// Clients cost nothing: their host has a perfect memory and no work to do. Their TCP is a service's.
+        rpc_free_clients: bool = false, "", Allowed::Flag;
         /// Cores of each host that run the application; connections are shared out among them.
         rpc_app_cores: usize = 1, "cores", Allowed::Whole(1, 64);
     }
@@ -38,5 +58,20 @@ options! {
             source "FlexTOE: 1 MiB and 512 KiB of 32-byte entries; fewer fit a cache";
         /// Bytes of each connection's payload buffers, each way.
         tas_buffer_kib: u32 = 8, "KiB", Allowed::PowerOfTwo(4, 16384), source "FlexTOE: 8 KiB each way by default";
+    }
+}
+
+impl RpcOptions {
+    /// Where the clients' TCP runs.
+    pub fn clients(&self) -> Carrier {
+        match (self.rpc_free_clients, self.rpc_clients) {
+            (true, _) => Carrier::Tas,
+            (false, clients) => clients.unwrap_or(self.rpc_server),
+        }
+    }
+
+    /// Whether TCP of any host runs at `carrier`.
+    pub fn uses(&self, carrier: Carrier) -> bool {
+        self.rpc_server == carrier || self.clients() == carrier
     }
 }

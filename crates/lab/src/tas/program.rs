@@ -10,6 +10,7 @@ use nicforge_units::Time;
 
 use super::app::{FlowName, RpcApp};
 use super::crew::SharedCrew;
+use super::rings::SharedFlow;
 use super::service::Service;
 use crate::world::device::Device;
 use crate::world::program::{Account, Here, Next, Notice, Program, Wake};
@@ -18,6 +19,9 @@ use crate::world::program::{Account, Here, Next, Notice, Program, Wake};
 pub type SharedService = Rc<RefCell<Service<SimCpu>>>;
 /// An application that its core runs, and whose results are read at the end.
 pub type SharedApp = Rc<RefCell<RpcApp>>;
+
+/// How an application maps a connection's rings.
+pub type Map = Rc<dyn Fn(FlowName) -> Option<SharedFlow>>;
 
 /// What a fast-path core does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +136,7 @@ impl ServiceProgram {
 }
 
 /// What a round begins with: time comes to now, and what was published until then is seen.
-fn begin_round(here: &mut Here<'_>) {
+pub fn begin_round(here: &mut Here<'_>) {
     here.core.idle_until(here.now);
     while here.published.front().is_some_and(|&time| time <= here.core.now()) {
         here.published.pop_front();
@@ -141,7 +145,7 @@ fn begin_round(here: &mut Here<'_>) {
 }
 
 /// Sleeps until `due`, or until something is published.
-fn sleep(here: &Here<'_>, due: Time) -> Next {
+pub fn sleep(here: &Here<'_>, due: Time) -> Next {
     let published = here.published.front().copied().unwrap_or(Time::NEVER);
     Next::At(due.min(published))
 }
@@ -190,13 +194,13 @@ impl Program for ServiceProgram {
 /// An application core: a step takes what its queue has.
 pub struct AppProgram {
     app: SharedApp,
-    groups: Vec<SharedService>,
+    map: Map,
 }
 
 impl AppProgram {
-    /// A core that runs `app` over the service's flow-groups.
-    pub fn new(app: SharedApp, groups: Vec<SharedService>) -> AppProgram {
-        AppProgram { app, groups }
+    /// A core that runs `app`, which maps connections' rings by `map`.
+    pub fn new(app: SharedApp, map: Map) -> AppProgram {
+        AppProgram { app, map }
     }
 }
 
@@ -205,8 +209,7 @@ impl Program for AppProgram {
         begin_round(here);
         let before = here.core.spent().clone();
         let mut app = self.app.borrow_mut();
-        let rings = |name: FlowName| self.groups.get(name.group())?.borrow().shared(name.flow());
-        if app.step(&mut *here.cpu(), rings) {
+        if app.step(&mut *here.cpu(), &*self.map) {
             return Next::Again;
         }
         here.core.count_as_idle(&before);

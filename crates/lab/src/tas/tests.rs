@@ -18,6 +18,17 @@ fn settings() -> Settings {
         .with("window_ms", 2.0)
 }
 
+/// The flow-groups of a host's service.
+fn groups(software: &super::build::Software) -> &[super::program::SharedService] {
+    let super::build::Carried::Service { groups, .. } = &software.carried else { panic!("no service") };
+    groups
+}
+
+fn crew(software: &super::build::Software) -> &super::crew::SharedCrew {
+    let super::build::Carried::Service { crew, .. } = &software.carried else { panic!("no service") };
+    crew
+}
+
 fn run(settings: &Settings) -> Result<PointRun, RunError> {
     settings.check(&machine()).unwrap();
     run_point(&machine(), settings, 1, &RunIo::default(), &mut |_, _| {})
@@ -84,7 +95,7 @@ fn a_hostile_application_harms_nobody_else() {
     let settings = settings().with("rpc_connections", 4).with("rpc_app_cores", 2).with("tas_queue_entries", 16);
     let mut rpcs = super::build::build(&machine(), &settings, 1).unwrap();
     rpcs.world.run_until(Time::from_us(500)).unwrap();
-    let (at, len) = rpcs.software[0].groups[0].borrow().memory_of(0);
+    let (at, len) = groups(&rpcs.software[0])[0].borrow().memory_of(0);
     let mut random = rand_pcg::Pcg64::seed_from_u64(1);
     let answers = |rpcs: &super::build::Rpcs, core: usize| rpcs.software[1].apps[core].borrow().results.answered;
     let before = [answers(&rpcs, 0), answers(&rpcs, 1)];
@@ -102,7 +113,7 @@ fn a_hostile_application_harms_nobody_else() {
         rpcs.world.run_until(Time::from_us(501 + step)).unwrap();
     }
     rpcs.world.run_until(Time::from_ms(3)).unwrap();
-    let service = rpcs.software[0].groups[0].borrow();
+    let service = groups(&rpcs.software[0])[0].borrow();
     assert!(service.counters.bad_entries > 1000, "{:?}", service.counters);
     // What the hostile core sends to the first client's connections is its own affair.
     let client = rpcs.software[1].apps[1].borrow();
@@ -160,7 +171,7 @@ fn nothing_is_lost_when_cores_come_and_go() {
         rpcs.world.run_until(now).unwrap();
         for software in &rpcs.software {
             let active = 1 + (step as usize * 7 / 3) % 3;
-            software.crew.borrow_mut().go_on_with(active, now);
+            crew(software).borrow_mut().go_on_with(active, now);
         }
         if step > 20 && step.is_multiple_of(10) {
             assert!(answers(&rpcs) > before + 100, "{before} answers at {now:?}");
@@ -168,9 +179,27 @@ fn nothing_is_lost_when_cores_come_and_go() {
         }
     }
     let wrong: u64 = rpcs.software[1].apps.iter().map(|app| app.borrow().results.wrong).sum();
-    let dropped: u64 =
-        rpcs.software.iter().flat_map(|host| &host.groups).map(|group| group.borrow().drops.total()).sum();
+    let dropped: u64 = rpcs.software.iter().flat_map(groups).map(|group| group.borrow().drops.total()).sum();
     assert_eq!((wrong, dropped), (0, 0));
-    let received = rpcs.software[0].crew.borrow().received.clone();
+    let received = crew(&rpcs.software[0]).borrow().received.clone();
     assert!(received.iter().all(|count| *count > 1000), "all three cores worked: {received:?}");
+}
+
+#[test]
+fn a_kernel_on_the_applications_cores_costs_more_than_a_service() {
+    let rate = |carrier: &str| {
+        let settings = settings().with("rpc_connections", 16).with("rpc_app_cores", 2).with("rpc_server", carrier);
+        run(&settings.with("rpc_free_clients", true)).unwrap().metrics.rpc_mps.unwrap()
+    };
+    let (linux, tas) = (rate("linux"), rate("tas"));
+    assert!(linux > 0.02 && linux < tas / 2.0, "{linux} {tas}");
+}
+
+#[test]
+fn messages_longer_than_the_rings_pass_in_pieces() {
+    let settings = settings().with("rpc_bytes", 300_000).with("rpc_answer_bytes", 32);
+    for carrier in ["linux", "tas"] {
+        let point = run(&settings.clone().with("rpc_server", carrier)).unwrap();
+        assert!(point.metrics.bandwidth_gbps.unwrap() > 0.5, "{carrier}: {:?}", point.metrics);
+    }
 }

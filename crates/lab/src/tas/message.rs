@@ -1,0 +1,77 @@
+//! Requests and answers: a stamp of 16 bytes, then bytes that follow from it, so that either end can check each byte.
+
+/// What a message begins with: when its request was sent, and the request's number.
+pub const STAMP_BYTES: u32 = 16;
+
+/// A message on its way into or out of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Message {
+    /// When its request was sent, in picoseconds.
+    pub sent: u64,
+    /// The request's number.
+    pub number: u64,
+    /// Bytes that have passed.
+    pub done: u32,
+}
+
+impl Message {
+    /// The message of request `number`, sent at `sent`.
+    pub fn new(sent: u64, number: u64) -> Message {
+        Message { sent, number, done: 0 }
+    }
+
+    /// Its byte at `place`, which is not in the stamp.
+    fn byte(&self, place: u32) -> u8 {
+        let seed = self.sent ^ self.number.rotate_left(32);
+        (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(place) * 131) >> 7) as u8
+    }
+
+    fn stamp(&self) -> [u8; STAMP_BYTES as usize] {
+        let mut stamp = [0; STAMP_BYTES as usize];
+        stamp[..8].copy_from_slice(&self.sent.to_le_bytes());
+        stamp[8..].copy_from_slice(&self.number.to_le_bytes());
+        stamp
+    }
+
+    /// Writes the next bytes, as many as `out` has.
+    pub fn write(&mut self, out: &mut [u8]) {
+        let stamp = self.stamp();
+        for (place, byte) in (self.done..).zip(out.iter_mut()) {
+            *byte = if place < STAMP_BYTES { stamp[place as usize] } else { self.byte(place) };
+        }
+        self.done += out.len() as u32;
+    }
+
+    /// Takes the next bytes. Returns whether they are what they must be.
+    pub fn read(&mut self, bytes: &[u8]) -> bool {
+        let mut right = true;
+        for (place, &byte) in (self.done..).zip(bytes) {
+            match place {
+                0..8 => self.sent |= u64::from(byte) << (8 * place),
+                8..STAMP_BYTES => self.number |= u64::from(byte) << (8 * (place - 8)),
+                _ => right &= byte == self.byte(place),
+            }
+        }
+        self.done += bytes.len() as u32;
+        right
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_in_pieces_reads_in_others_and_nothing_else_does() {
+        let mut bytes = vec![0; 100];
+        let mut written = Message::new(0x1234_5678_9abc, 77);
+        for piece in bytes.chunks_mut(7) {
+            written.write(piece);
+        }
+        let mut read = Message::default();
+        assert!(bytes.chunks(33).all(|piece| read.read(piece)));
+        assert_eq!((read.sent, read.number, read.done), (0x1234_5678_9abc, 77, 100));
+        bytes[60] ^= 1;
+        assert!(!Message::default().read(&bytes));
+    }
+}

@@ -1,0 +1,98 @@
+//! A host whose NIC runs TCP.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use nicforge_options::{ConfigError, Place as FilePlace};
+use nicforge_platform::sim::{DmaPort, Host as SimHost, Lent};
+use nicforge_platform::{AddressSpace, Owner, Register};
+use nicforge_tcp::conn::Tuning;
+use nicforge_tcp::rate::{RateControl, RateLaw};
+use nicforge_tcp::stack::{Address, HostConfig, Stack};
+use nicforge_units::Cycles;
+
+use super::contexts::{Context, Contexts, freed_register, written_register};
+use super::device::TasnicDevice;
+use super::nic::{Nic, NicPlan};
+use super::options::TasnicOptions;
+use super::slow::{SlowPath, SlowPlan, SlowProgram, SlowQueues};
+use crate::run::{RunError, core_of};
+use crate::systems::options::{Congestion, TcpOptions};
+use crate::tas::app::RpcApp;
+use crate::tas::build::{Carried, HostPlan, Software};
+use crate::tas::options::{RpcOptions, TasOptions};
+use crate::tas::program::{Map, SharedApp};
+use crate::tas::queue::{Place, Receiver, Sender};
+use crate::tas::rings::{Ring, Rings};
+use crate::world::{Core, Host};
+
+/// The network's prefix, in bits: both hosts are on it.
+const PREFIX_BITS: u8 = 8;
+/// Bytes of IP packet that the link takes.
+const MTU: u16 = 1500;
+/// The slow path's core; applications are on those behind it.
+const SLOW_CORE: usize = 0;
+/// Idle contexts are looked at every so many cycles.
+const IDLE_CYCLES: Cycles = Cycles(1 << 20);
+
+/// Builds the host of `plan`.
+pub fn host(plan: &HostPlan<'_>) -> Result<(Host, Software), RunError> {
+    let Some(npu) = &plan.machine.npu else {
+        let place = FilePlace::file(&plan.machine.file);
+        let right = "use one with [npu.core], such as xeon-6138-nfp4000";
+        return Err(ConfigError::new(&place, "the machine's NIC has no processor for TCP", right).into());
+    };
+    let mut space = AddressSpace::default();
+    let (rpc, tas): (RpcOptions, TasOptions) = (plan.settings.read(), plan.settings.read());
+    let (mut contexts, mut apps) = (Vec::new(), Vec::new());
+    for number in 0..rpc.rpc_app_cores {
+        let inbound = Place::new(&mut space, tas.tas_queue_entries, Owner((SLOW_CORE + 1 + number) as u16))?;
+        let outbound = Place::new(&mut space, tas.tas_queue_entries, Owner::NOBODY)?;
+        let register = |index| Register { device: 0, index };
+        let receiver = Receiver::new(inbound).with_doorbell(register(freed_register(number)));
+        let sender = Sender::new(outbound).with_doorbell(register(written_register(number)));
+        contexts.push(Context::new(inbound, outbound));
+        apps.push(Rc::new(RefCell::new(RpcApp::new(plan.role, plan.rpcs(), vec![receiver], vec![sender]))));
+    }
+    let slow_at = space.control(SlowQueues::BYTES, Owner(SLOW_CORE as u16))?;
+    let queues = SlowQueues::new(slow_at, plan.hardware.pcie.write_latency);
+    let contexts = Contexts::new(contexts, npu.core.clock.time_for(IDLE_CYCLES));
+    let options: TasnicOptions = plan.settings.read();
+    let nic = NicPlan { npu, nic: &plan.hardware.nic, options, seed: plan.seed };
+    let nic = Rc::new(RefCell::new(Nic::new(&nic, contexts, queues)));
+    let slow = Rc::new(RefCell::new(slow_path(plan, &mut space, Rc::clone(&nic))));
+    let machine = Lent::new(SimHost::new(&plan.hardware, &space));
+    let port = Lent::new(DmaPort::new(&plan.hardware.pcie, 0));
+    let device = TasnicDevice::new(Rc::clone(&nic), port, plan.incoming());
+    let mapped = Rc::clone(&nic);
+    let map: Map = Rc::new(move |name| Some(mapped.borrow().flows.get(name.flow())?.rings));
+    let slow_program = SlowProgram::new(Rc::clone(&slow));
+    let mut cores = vec![Core::new(core_of(&plan.hardware, SLOW_CORE), Box::new(slow_program))];
+    let apps: Vec<SharedApp> = apps;
+    cores.extend(plan.app_cores(&apps, SLOW_CORE + 1, &map));
+    let carried = Carried::Nic { nic, slow };
+    Ok((Host::new(machine, vec![Box::new(device)], cores), Software { carried, apps }))
+}
+
+fn slow_path(plan: &HostPlan<'_>, space: &mut AddressSpace, nic: super::SharedNic) -> SlowPath {
+    let (rpc, tas, tcp): (RpcOptions, TasOptions, TcpOptions) =
+        (plan.settings.read(), plan.settings.read(), plan.settings.read());
+    let config = tcp.config();
+    let ring_bytes = tas.tas_buffer_kib << 10;
+    let mut ring = || Ring { at: space.data(ring_bytes.into(), 4096), len: ring_bytes };
+    let free = (0..2 * rpc.rpc_connections).map(|_| ring()).collect();
+    let tuning =
+        Tuning { no_delay: true, receive_buffer: ring_bytes * 2, send_buffer: ring_bytes, ..Tuning::new(&config) };
+    let mut host = HostConfig::ip(vec![Address::new(plan.address(), PREFIX_BITS)]);
+    host.mtu = MTU;
+    let mut seed = [0; 16];
+    seed[..8].copy_from_slice(&plan.seed.wrapping_mul(2).wrapping_add(plan.address().octets()[3].into()).to_le_bytes());
+    let law = match tcp.congestion_control {
+        Congestion::Dctcp => RateLaw::Dctcp,
+        Congestion::Timely => RateLaw::Timely,
+        Congestion::Cubic | Congestion::Reno | Congestion::None => RateLaw::None,
+    };
+    let control = RateControl::new(law, rpc.rpc_connections).bypassing();
+    let slow = SlowPlan { address: plan.address(), contexts: rpc.rpc_app_cores, tuning };
+    SlowPath::new(slow, nic, Stack::new(host, config, Rings { free }, seed), control)
+}

@@ -1,0 +1,31 @@
+//! TCP's fast path on a NIC processor (TASNIC): a pipeline of stages on FPCs, applications behind context queues.
+//!
+//! ```text
+//!  wire ─► mac.rs ─► pre ─► reordering ─► protocol ─► post ─► DMA ─► out in order ─► wire, entries for applications
+//!             stages.rs │     (npu)      fast::receive …   │    transfer.rs
+//!  contexts.rs: doorbells, entries ─► pre (AC)             └► queue_manager.rs ─► pre (TX)
+//!  slow.rs: connections, rates, timeouts (RETX), on a host core
+//! ```
+//!
+//! `nic.rs` says what follows what, `scripts.rs` what each stage costs, `pools.rs` which FPCs do it. The processor itself
+//! is `nicforge_platform::sim::npu`; the protocol is `nicforge_tcp::fast`, the same as everywhere.
+
+pub(crate) mod build;
+mod contexts;
+mod device;
+pub(crate) mod figures;
+mod mac;
+mod nic;
+pub mod options;
+mod pools;
+mod queue_manager;
+mod scripts;
+mod slow;
+mod stages;
+#[cfg(test)]
+mod tests;
+mod transfer;
+mod work;
+
+pub(crate) use device::SharedNic;
+pub(crate) use slow::SharedSlow;

@@ -1,0 +1,37 @@
+//! Options of TCP on a NIC processor.
+
+use nicforge_options::{Allowed, choice, options};
+
+choice! {
+    /// How the fast path is laid out on the processor.
+    pub enum Layout {
+        /// One FPC takes each event from beginning to end, and waits for its payload.
+        RunToCompletion = "run_to_completion",
+        /// Pre-processing, protocol, post-processing and DMA on FPCs of their own.
+        Pipeline = "pipeline",
+    }
+}
+
+options! {
+    /// TCP on a NIC processor (TASNIC).
+    pub struct TasnicOptions {
+        /// Layout of the fast path on the NIC's processor.
+        tasnic_layout: Layout = Layout::Pipeline, "", Layout::ALLOWED, source "TASNIC thesis, section 3.6.1";
+        /// Threads of each FPC.
+        tasnic_threads: usize = 8, "threads", Allowed::Whole(1, 8), source "TASNIC thesis, section 2.2.1";
+        /// Pre-processing FPCs of each flow-group.
+        tasnic_pre_fpcs: usize = 4, "FPCs", Allowed::Whole(1, 8), source "TASNIC thesis, section 3.6.4";
+        /// Post-processing FPCs of each flow-group.
+        tasnic_post_fpcs: usize = 4, "FPCs", Allowed::Whole(1, 8), source "TASNIC thesis, section 3.6.4";
+        /// Flow-groups, each on an island of its own; a hash of addresses and ports chooses one.
+        tasnic_flow_groups: usize = 4, "groups", Allowed::Whole(1, 31), source "TASNIC thesis, section 3.6.4";
+        /// Longest random delay of each stage: what a test of the pipeline's order adds.
+        tasnic_jitter_us: f64 = 0.0, "µs", Allowed::Number(0.0, 1000.0);
+        /// Every so many events all state in local memory and CLS is evicted; 0: never.
+        tasnic_evict_every: u64 = 0, "events", Allowed::Whole(0, 1_000_000);
+        /// Share of doorbells that are lost.
+        tasnic_doorbell_loss: f64 = 0.0, "share", Allowed::Number(0.0, 0.9);
+        /// Share of doorbells that come twice.
+        tasnic_doorbell_twice: f64 = 0.0, "share", Allowed::Number(0.0, 0.9);
+    }
+}

@@ -1,0 +1,396 @@
+//! The slow path: a program on a host core. Connections open here, by the same stack as everywhere, and are then handed
+//! to the NIC; the control loop sets rates and finds timeouts.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::Ipv4Addr;
+use std::rc::Rc;
+
+use nicforge_nic::DropCounters;
+use nicforge_platform::sim::SimCpu;
+use nicforge_platform::{Addr, Cpu, Dma, Part, Register};
+use nicforge_tcp::conn::{State, Tuning};
+use nicforge_tcp::fast::FlowFlags;
+use nicforge_tcp::queue::ToApplication;
+use nicforge_tcp::rate::{RateControl, TURN_FLOWS};
+use nicforge_tcp::segment::{Ecn, Header};
+use nicforge_tcp::stack::{ConnectionId, Event, FourTuple, ListenerId, Outgoing, Stack};
+use nicforge_units::{Cycles, Time};
+use nicforge_wire::headers::{ETHERNET_HEADER_LEN, IPV4_MIN_HEADER_LEN, Ipv4View};
+
+use super::contexts::SLOW_DOORBELL;
+use super::device::SharedNic;
+use super::nic::{Job, Nic, NicFlow};
+use super::queue_manager::Update;
+use super::stages::key_of;
+use super::transfer::Operation;
+use super::work::{Kind, Work};
+use crate::tas::app::FlowName;
+use crate::tas::frame::{Parsed, parse_bytes, write_ethernet, write_headers};
+use crate::tas::program::{begin_round, sleep};
+use crate::tas::rings::{Rings, SharedFlow};
+use crate::world::device::Device;
+use crate::world::program::{Here, Next, Notice, Program};
+
+/// An entry of its queue, in bytes.
+const ENTRY_BYTES: u64 = 64;
+/// Entries of its queue.
+const ENTRIES: u64 = 1024;
+/// Instructions for a frame: look-up, state machine, an answer.
+const FRAME_CYCLES: Cycles = Cycles(2000);
+/// Instructions for a flow's turn in the control loop, with two reads of the NIC's memory.
+const TURN_CYCLES: Cycles = Cycles(400);
+
+/// What the slow path tells the NIC.
+#[derive(Debug)]
+pub enum Command {
+    /// A frame leaves.
+    Send(Vec<u8>),
+    /// A frame is the fast path's by now.
+    Receive(Vec<u8>),
+    /// A connection is open.
+    Install(Box<NicFlow>),
+    /// A connection's rate, in bytes per second; 0 is unlimited.
+    Rate(u32, u32),
+    /// A connection timed out.
+    Retransmit(u32),
+}
+
+/// Both directions between NIC and slow path.
+#[derive(Debug)]
+pub struct SlowQueues {
+    at: Addr,
+    next: u64,
+    /// Frames for the slow path, each with the time from which it is there.
+    pub inbox: VecDeque<(Time, Vec<u8>)>,
+    /// What the doorbell announces.
+    pub commands: VecDeque<Command>,
+    /// From a write's way on the bus until memory has it.
+    latency: Time,
+}
+
+impl SlowQueues {
+    /// Bytes of the queue in host memory.
+    pub const BYTES: u64 = ENTRIES * ENTRY_BYTES;
+
+    /// A queue at `at`, which the slow path's core watches.
+    pub fn new(at: Addr, latency: Time) -> SlowQueues {
+        SlowQueues { at, next: 0, inbox: VecDeque::new(), commands: VecDeque::new(), latency }
+    }
+
+    /// Writes a frame for the slow path.
+    pub fn give<D: Dma>(&mut self, dma: &mut D, frame: Vec<u8>) {
+        let at = self.at + self.next % ENTRIES * ENTRY_BYTES;
+        self.next += 1;
+        let mut entry = [0u8; ENTRY_BYTES as usize];
+        entry[56..].copy_from_slice(&self.next.to_le_bytes());
+        dma.publish(at, &entry);
+        self.inbox.push_back((dma.now() + self.latency, frame));
+    }
+}
+
+impl Nic {
+    /// A frame is not the fast path's.
+    pub(super) fn hand_to_slow_path(&mut self, frame: Vec<u8>) {
+        let number = self.operations.put(Operation::Exception { frame });
+        let script = self.scripts.context();
+        self.npu.put(self.pools.slow, 0, Job::Exception(number), script);
+    }
+
+    /// The slow path's interface has a frame for the host.
+    pub(super) fn pass_to_host(&mut self, number: u32) {
+        self.request(number);
+    }
+
+    /// The slow path's doorbell rang.
+    pub(super) fn take_commands(&mut self) {
+        while let Some(command) = self.slow.commands.pop_front() {
+            match command {
+                Command::Send(frame) => self.send(frame, None),
+                Command::Receive(frame) => {
+                    self.counters.again += 1;
+                    self.mac_takes_again(frame);
+                }
+                Command::Install(flow) => self.install(*flow),
+                Command::Rate(flow, rate) => self.queue.set_rate(flow, rate),
+                Command::Retransmit(flow) => self.begin(Work { kind: Kind::Retx, flow, ..Work::default() }),
+            }
+        }
+    }
+
+    fn install(&mut self, flow: NicFlow) {
+        let number = self.flows.len() as u32;
+        let (context, state) = (usize::from(flow.state.post.context), flow.state);
+        self.table.insert(key_of(&flow.tuple), number);
+        self.queue.add(flow.mss);
+        self.queue.set_rate(number, state.post.rate);
+        self.flows.push(flow);
+        // An entry without bytes announces a connection.
+        let opaque = FlowName::new(0, number as usize).0;
+        let news = ToApplication { opaque, rx_bump: state.rx_waiting(), tx_bump: 0, peer_closed: false };
+        self.notify(context, &news);
+        let update = Update { flow: number, sendable: state.sendable(), departed: 0, version: 1 };
+        self.flows[number as usize].version = 1;
+        if update.sendable > 0 {
+            let script = self.scripts.queue();
+            self.npu.put(self.pools.queue, 0, Job::Update(update), script);
+        }
+    }
+}
+
+/// What a slow path is made from.
+pub struct SlowPlan {
+    /// Its host's address.
+    pub address: Ipv4Addr,
+    /// Applications' contexts, which connections get in turn.
+    pub contexts: usize,
+    /// Of sockets.
+    pub tuning: Tuning,
+}
+
+/// The slow path of a host.
+pub struct SlowPath {
+    plan: SlowPlan,
+    nic: SharedNic,
+    stack: Stack<Rings>,
+    listener: Option<ListenerId>,
+    control: RateControl,
+    /// Connections that the NIC has, by their place in its look-up table.
+    installed: BTreeMap<u64, u32>,
+    next_context: usize,
+    identification: u16,
+    /// Frames that are nobody's.
+    pub drops: DropCounters,
+}
+
+impl SlowPath {
+    /// Over `nic`, with a stack that opens connections.
+    pub fn new(plan: SlowPlan, nic: SharedNic, stack: Stack<Rings>, control: RateControl) -> SlowPath {
+        SlowPath {
+            plan,
+            nic,
+            stack,
+            listener: None,
+            control,
+            installed: BTreeMap::new(),
+            next_context: 0,
+            identification: 0,
+            drops: DropCounters::default(),
+        }
+    }
+
+    /// Takes connections to `port`.
+    pub fn listen(&mut self, port: u16, backlog: usize) {
+        self.listener = self.stack.listen(None, port, backlog, self.plan.tuning.clone(), false).ok();
+    }
+
+    /// Opens a connection from `port` to `remote`.
+    pub fn connect(&mut self, port: u16, remote: (Ipv4Addr, u16), now: Time) {
+        let local = (Some(self.plan.address.into()), port);
+        // All hosts are neighbours, ports and rings are there for each.
+        let _ = self.stack.connect(local, (remote.0.into(), remote.1), self.plan.tuning.clone(), now);
+    }
+
+    /// Connections that the NIC has.
+    pub fn open(&self) -> usize {
+        self.installed.len()
+    }
+
+    /// A round: frames, timers, the control loop, what has to leave. Returns whether there was anything to do.
+    fn round(&mut self, cpu: &mut SimCpu) -> bool {
+        cpu.enter(Part::Stack);
+        let mut commands = Vec::new();
+        let mut any = false;
+        while let Some(frame) = self.next_frame(cpu.now()) {
+            any = true;
+            cpu.work(FRAME_CYCLES);
+            self.take(cpu, frame, &mut commands);
+        }
+        self.stack.on_timer(cpu.now());
+        self.take_events(cpu.now(), &mut commands);
+        self.control(cpu, &mut commands);
+        while let Some(outgoing) = self.stack.transmit_header(cpu.now()) {
+            cpu.work(FRAME_CYCLES);
+            commands.extend(self.frame_of(&outgoing).map(Command::Send));
+        }
+        any |= !commands.is_empty();
+        if !commands.is_empty() {
+            self.nic.borrow_mut().slow.commands.extend(commands);
+            cpu.mmio_write(Register { device: 0, index: SLOW_DOORBELL }, 1);
+        }
+        any
+    }
+
+    fn next_frame(&mut self, now: Time) -> Option<Vec<u8>> {
+        let mut nic = self.nic.borrow_mut();
+        let is_there = nic.slow.inbox.front().is_some_and(|(at, _)| *at <= now);
+        if is_there { nic.slow.inbox.pop_front().map(|(_, frame)| frame) } else { None }
+    }
+
+    fn take(&mut self, cpu: &mut SimCpu, frame: Vec<u8>, commands: &mut Vec<Command>) {
+        let Ok(Parsed { tuple, envelope, header, payload_at }) = parse_bytes(&frame) else {
+            return self.drops.count("malformed");
+        };
+        if self.installed.contains_key(&key_of(&tuple)) {
+            // It came while the NIC did not have the connection yet.
+            let is_plain = !header.flags.any(nicforge_tcp::segment::Flags(0x26));
+            if is_plain {
+                commands.push(Command::Receive(frame));
+            } else {
+                self.drops.count("of_open_connection");
+            }
+            return;
+        }
+        let arrival = self.stack.receive_header(&envelope, &header, cpu.now());
+        if let Some(arrival) = arrival
+            && let Some((ring, _)) = self.stack.rings(arrival.connection)
+        {
+            let placement = arrival.placement;
+            let mut from = (payload_at + placement.skip) as usize;
+            for piece in ring.pieces(placement.at, placement.len).into_iter().filter(|piece| piece.len > 0) {
+                let len = piece.len as usize;
+                cpu.bytes_mut(piece.at, len).copy_from_slice(&frame[from..from + len]);
+                from += len;
+            }
+        }
+        self.take_events(cpu.now(), commands);
+    }
+
+    fn take_events(&mut self, now: Time, commands: &mut Vec<Command>) {
+        while let Some(event) = self.stack.next_event() {
+            let id = match event {
+                Event::Accepted(listener) => self.stack.accept(listener),
+                Event::Changed(id) | Event::Arrived(id) => Some(id),
+            };
+            if let Some(id) = id {
+                commands.extend(self.hand_over(id, now).map(|flow| Command::Install(Box::new(flow))));
+            }
+        }
+    }
+
+    /// An open connection becomes the NIC's.
+    fn hand_over(&mut self, id: ConnectionId, now: Time) -> Option<NicFlow> {
+        let tuple = self.stack.tuple(id)?;
+        let (receive, transmit) = self.stack.rings(id)?;
+        let rings = SharedFlow { receive: *receive, transmit: *transmit };
+        let connection = self.stack.connection(id).filter(|connection| connection.state() == State::Established)?;
+        let key = key_of(&tuple);
+        if self.installed.contains_key(&key) {
+            return None;
+        }
+        let mut state = connection.flow;
+        // Recovery is the fast path's from now on.
+        state.set(FlowFlags::GO_BACK_N, true);
+        state.set(FlowFlags::FAST, true);
+        (state.post.window, state.post.context) = (0, self.next_context as u16);
+        self.next_context = (self.next_context + 1) % self.plan.contexts;
+        let number = self.installed.len() as u32;
+        self.installed.insert(key, number);
+        self.control.begin(number, &mut state, now);
+        let options = if state.has(FlowFlags::TIMESTAMPS) { 12 } else { 0 };
+        let groups = self.nic.borrow().groups.len();
+        Some(NicFlow {
+            mss: u32::from(connection.agreed().peer_mss).min(u32::from(connection.agreed().own_mss)) - options,
+            group: group_of(&tuple, groups),
+            clock: (connection.clock(now), now),
+            tickets: (0, 0),
+            waiting: Vec::new(),
+            departed: 0,
+            version: 0,
+            state,
+            tuple,
+            rings,
+        })
+    }
+
+    /// The control loop: rates from what the NIC counted, and timeouts.
+    fn control(&mut self, cpu: &mut SimCpu, commands: &mut Vec<Command>) {
+        for _ in 0..TURN_FLOWS {
+            let now = cpu.now();
+            let Some(number) = self.control.next(now) else { return };
+            cpu.work(TURN_CYCLES);
+            let mut nic = self.nic.borrow_mut();
+            // A connection that is on its way to the NIC has counted nothing.
+            let mut nobody = nicforge_tcp::fast::Flow::default();
+            let state = nic.flows.get_mut(number as usize).map_or(&mut nobody, |flow| &mut flow.state);
+            let before = state.post.rate;
+            if self.control.update(number, state, now) {
+                commands.push(Command::Retransmit(number));
+            }
+            if state.post.rate != before {
+                commands.push(Command::Rate(number, state.post.rate));
+            }
+        }
+    }
+
+    fn frame_of(&mut self, outgoing: &Outgoing) -> Option<Vec<u8>> {
+        self.identification = self.identification.wrapping_add(1);
+        match outgoing {
+            Outgoing::Frame(packet) => {
+                let mut frame = vec![0; ETHERNET_HEADER_LEN];
+                frame.extend_from_slice(packet);
+                let (source, destination) = Ipv4View::new(packet).map(|ip| (ip.source(), ip.destination())).ok()?;
+                write_ethernet(&mut frame, source, destination);
+                Some(frame)
+            }
+            Outgoing::Segment(departure) => {
+                let tuple: FourTuple = self.stack.tuple(departure.connection)?;
+                let (header, ecn): (&Header, Ecn) = (&departure.emission.header, departure.emission.ecn);
+                let mut frame = vec![0; ETHERNET_HEADER_LEN + IPV4_MIN_HEADER_LEN + header.emitted_len()];
+                write_headers(&mut frame, &tuple, header, ecn, self.identification);
+                Some(frame)
+            }
+        }
+    }
+}
+
+/// The flow-group of a connection: CRC-32 of its addresses and ports.
+fn group_of(tuple: &FourTuple, groups: usize) -> usize {
+    let bytes = key_of(tuple).to_be_bytes();
+    nicforge_apps::flexkvs::crc32(&bytes) as usize % groups.max(1)
+}
+
+/// A slow path that its core runs, and whose connections are counted at the end.
+pub type SharedSlow = Rc<RefCell<SlowPath>>;
+
+/// The slow path as a program of a core.
+pub struct SlowProgram {
+    slow: SharedSlow,
+}
+
+impl SlowProgram {
+    /// A core that runs `slow`.
+    pub fn new(slow: SharedSlow) -> SlowProgram {
+        SlowProgram { slow }
+    }
+}
+
+impl Program for SlowProgram {
+    fn step(&mut self, here: &mut Here<'_>) -> Next {
+        begin_round(here);
+        let before = here.core.spent().clone();
+        let mut slow = self.slow.borrow_mut();
+        let any = slow.round(&mut here.cpu());
+        if any {
+            return Next::Again;
+        }
+        here.core.count_as_idle(&before);
+        let now = here.core.now();
+        let inbox = slow.nic.borrow().slow.inbox.front().map_or(Time::NEVER, |(at, _)| *at);
+        let due = slow.stack.poll_at().unwrap_or(Time::NEVER).min(slow.control.due()).min(inbox);
+        sleep(here, due.max(now + Time::from_ns(100)))
+    }
+
+    fn notice(&mut self, _devices: &mut [Box<dyn Device>], notice: Notice) -> Option<Time> {
+        Some(notice.at.max(notice.now))
+    }
+
+    fn drops(&self) -> DropCounters {
+        self.slow.borrow().drops.clone()
+    }
+
+    fn describe(&self) -> Option<String> {
+        let slow = self.slow.borrow();
+        Some(format!("slow path: {} connections on the NIC, next look {}", slow.open(), slow.control.due()))
+    }
+}
