@@ -13,7 +13,7 @@ pub const OUTSIDE: DropCause = DropCause("dma_outside");
 /// An atomic operation on anything but whole words of registered memory.
 pub const BAD_ATOMIC: DropCause = DropCause("dma_atomic");
 
-/// What the engine counted.
+/// Counters of the engine.
 #[derive(Debug, Default)]
 pub struct EngineCounters {
     /// Transfers to memory.
@@ -54,7 +54,7 @@ pub struct Reach {
     pub buffer: Run,
 }
 
-/// What a packet's transfers were.
+/// The outcome of a packet's transfers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Made {
     /// The entry was filled.
@@ -65,7 +65,7 @@ pub struct Made {
 #[derive(Debug)]
 pub struct Engine {
     registered: Registered,
-    /// What was registered before the first packet.
+    /// Memory that was registered before the first packet.
     pieces: Option<Vec<Run>>,
     /// Counters, shared with those who report them.
     pub counters: std::sync::Arc<EngineCounters>,
