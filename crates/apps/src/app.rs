@@ -3,10 +3,11 @@
 use std::any::Any;
 use std::net::SocketAddrV4;
 
-use nicforge_nic::{Packet, Steering, Verdict};
+use nicforge_nic::{Packet, PortId, Steering, Verdict};
 use nicforge_options::{Options, Owner, Values};
-use nicforge_platform::{AddressSpace, Cpu, Flat, Ground, Part, Sim};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Flat, Ground, Part, Sim};
 use nicforge_units::Cycles;
+use nicforge_wire::FrameSummary;
 
 #[cfg(target_os = "linux")]
 use nicforge_platform::Live;
@@ -44,6 +45,12 @@ pub trait Application<C: Cpu>: Any + Send {
 
     /// Handles one packet to completion: the frame is rewritten in place.
     fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict;
+
+    /// Where the application looks first for a frame with these headers that came by `port`, if that is in a table. A
+    /// simulator prefetches that place. The model charges nothing for it.
+    fn first_access(&self, _summary: &FrameSummary, _port: PortId) -> Option<Addr> {
+        None
+    }
 
     /// Puts a flow into the tables without a packet, for runs that begin with known flows. An error is the name of the
     /// drop that the flow's first packet would have met.
@@ -334,6 +341,12 @@ impl<C: Cpu + 'static> App<C> {
         cpu.enter(Part::App);
         cpu.work(self.work);
         self.application.packet(cpu, packet)
+    }
+
+    /// See [`Application::first_access`].
+    #[inline]
+    pub fn first_access(&self, summary: &FrameSummary, port: PortId) -> Option<Addr> {
+        self.application.first_access(summary, port)
     }
 
     /// See [`Application::store_pair`].

@@ -7,8 +7,8 @@
 use std::net::{IpAddr, SocketAddrV4};
 
 use bytemuck::{Pod, Zeroable};
-use nicforge_nic::{Packet, Verdict};
-use nicforge_platform::{AddressSpace, Cpu};
+use nicforge_nic::{Packet, PortId, Verdict};
+use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_wire::{FrameSummary, IpAddresses};
 
 use crate::headers;
@@ -134,6 +134,10 @@ impl Counter {
 }
 
 impl<C: Cpu> Application<C> for Counter {
+    fn first_access(&self, summary: &FrameSummary, _port: PortId) -> Option<Addr> {
+        Some(self.table.first_bucket(&CounterKey::of(summary)?))
+    }
+
     /// Counts and forwards one packet; malformed ones are dropped. It changes nothing in them, so that wrong
     /// the receiver checks checksums, as behind any bridge.
     fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {

@@ -18,7 +18,7 @@
 use std::net::Ipv4Addr;
 
 use bytemuck::{Pod, Zeroable};
-use nicforge_nic::{Packet, Steering, Verdict};
+use nicforge_nic::{Packet, PortId, Steering, Verdict};
 use nicforge_options::Owner;
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::Time;
@@ -247,6 +247,10 @@ impl Lb {
 }
 
 impl<C: Cpu> Application<C> for Lb {
+    fn first_access(&self, summary: &FrameSummary, _port: PortId) -> Option<Addr> {
+        Some(self.table.first_bucket(&flow_key(summary)?))
+    }
+
     /// Writes the servers.
     fn start(&mut self, cpu: &mut C) {
         for number in 0..self.server_count {

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
 
 use nicforge_tcp::socket::Errno;
 use nicforge_units::Time;
@@ -10,6 +11,9 @@ use crate::world::{Shared, World};
 
 /// A call of the first thread that would wait moves the clock by this much at most.
 const PATIENCE: Time = Time::from_ms(120_000);
+
+/// Real time in which packetdrill's second thread takes a call's result.
+const RESULT_PAUSE: Duration = Duration::from_millis(5);
 
 thread_local! {
     /// When the last waiting call of this thread returned; packetdrill asks for the time right after it.
@@ -40,6 +44,7 @@ impl Shared {
                 RETURNED_AT.set(Some(world.now));
                 if waits {
                     world.waiting -= 1;
+                    world.returned += 1;
                     self.note_seen(&mut world);
                 }
                 return outcome;
@@ -66,6 +71,16 @@ impl Shared {
     fn note_seen(&self, world: &mut World) {
         world.unseen = world.unseen.saturating_sub(1);
         self.seen.notify_all();
+    }
+
+    /// Gives packetdrill's second thread real time to take the results of calls that have returned. The first thread
+    /// has released packetdrill's lock only while it sleeps here. Without this pause it may go on to a step that needs
+    /// the result, a new connection's descriptor for example.
+    pub fn pause_for_results(&self) {
+        let returned = std::mem::take(&mut self.lock().returned);
+        if returned > 0 {
+            std::thread::sleep(RESULT_PAUSE);
+        }
     }
 
     /// Lets the next timer fire, not beyond `until`.

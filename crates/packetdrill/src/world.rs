@@ -30,6 +30,8 @@ pub struct World {
     pub waiting: usize,
     /// Those of them that have not looked again since something changed.
     pub unseen: usize,
+    /// Calls that have returned since the first thread slept last.
+    pub returned: usize,
     /// Times at which waiting calls give up.
     pub alarms: Vec<Time>,
 }
@@ -59,6 +61,7 @@ impl Shared {
             out: VecDeque::new(),
             waiting: 0,
             unseen: 0,
+            returned: 0,
             alarms: Vec::new(),
         };
         Shared {

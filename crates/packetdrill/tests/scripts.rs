@@ -7,9 +7,6 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Runs of a script, one of which has to pass.
-const TRIES: usize = 5;
-
 /// Scripts of `optional.txt` that pass; docs/tcp.md has the reason for each other one.
 const OPTIONAL: [&str; 22] = [
     "cubic/cubic-hystart-delay-min-rtt-jumps-downward.pkt",
@@ -106,9 +103,7 @@ fn run_all(scripts: &[PathBuf], versions: &[&[&str]]) {
     let mut failures = Vec::new();
     for script in scripts {
         for version in versions {
-            let once = || run(&checkout, &library, &checkout.join(script), version);
-            // A blocking call returns in a thread of packetdrill's, on a busy machine too late for the script's next line.
-            if let Err(error) = (1..TRIES).fold(once(), |outcome, _| outcome.or_else(|_| once())) {
+            if let Err(error) = run(&checkout, &library, &checkout.join(script), version) {
                 failures.push(format!("{} {}: {error}", script.display(), version[0]));
             }
         }

@@ -1,7 +1,7 @@
 //! The flows of one core: two table entries and one external port each.
 
 use bytemuck::Zeroable;
-use nicforge_platform::{AddressSpace, Cpu};
+use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::Time;
 use nicforge_wire::headers::{TcpFlags, ip_protocol};
 
@@ -125,6 +125,12 @@ impl Flows {
         if let Ports::ByEndpoint(mappings, _) = &mut self.ports {
             mappings.start(cpu);
         }
+    }
+
+    /// Where a look-up of `key` begins.
+    #[inline]
+    pub fn first_bucket(&self, key: &FlowKey) -> Addr {
+        self.table.first_bucket(key)
     }
 
     /// The live entry of a packet's direction. An expired flow is taken apart and not found.

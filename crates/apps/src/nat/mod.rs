@@ -38,11 +38,11 @@ mod own;
 pub mod policy;
 mod waiting;
 
-use nicforge_nic::{Packet, PortRule, Steering, Verdict};
+use nicforge_nic::{Packet, PortId, PortRule, Steering, Verdict};
 use nicforge_options::Owner;
-use nicforge_platform::{AddressSpace, Cpu};
-use nicforge_wire::Fragment;
+use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_wire::headers::{TcpFlags, icmp_type, ip_protocol};
+use nicforge_wire::{Fragment, FrameSummary};
 
 use self::flow::{Flows, external_addresses};
 use crate::expired::LastHop;
@@ -276,6 +276,13 @@ impl<C: Cpu> Application<C> for Nat {
     /// Sets up port forwards.
     fn start(&mut self, cpu: &mut C) {
         self.flows.start(cpu);
+    }
+
+    fn first_access(&self, summary: &FrameSummary, port: PortId) -> Option<Addr> {
+        let ends = summary.ipv4_words().filter(|_| summary.has_ports())?;
+        let side = self.side(ends, self.ports.get(port)?.inside)?;
+        let (source, destination) = ((ends.0, summary.source_port), (ends.1, summary.destination_port));
+        Some(self.flows.first_bucket(&FlowKey::new(source, destination, summary.protocol, side)))
     }
 
     /// Translates one packet.

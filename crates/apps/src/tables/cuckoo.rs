@@ -133,6 +133,12 @@ impl<E: Entry> Cuckoo<E> {
         self.entries + u64::from(number) * CACHE_LINE_BYTES
     }
 
+    /// Where a look-up of `key` begins.
+    #[inline]
+    pub fn first_bucket(&self, key: &E::Key) -> Addr {
+        self.bucket_at(self.place(E::hash(key)).0)
+    }
+
     /// Reads an entry.
     #[inline]
     pub fn load<C: Cpu>(&self, cpu: &mut C, number: u32) -> E {

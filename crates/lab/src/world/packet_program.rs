@@ -5,9 +5,14 @@
 
 use nicforge_nic::DropCounters;
 use nicforge_platform::sim::SimCpu;
+use nicforge_units::CACHE_LINE_BYTES;
+use nicforge_wire::parse_headers;
 
 use super::program::{Account, Here, Next, Program};
 use crate::packet_loop::PacketLoop;
+
+/// Packets between the one at hand and the one whose table entry is prefetched.
+const AHEAD: usize = 4;
 
 /// What the core does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +61,22 @@ impl PacketProgram {
         false
     }
 
+    /// Prefetches what the application looks at first for packet `index` of those polled, in this process. The model
+    /// charges nothing for it.
+    #[inline]
+    fn expect(&self, here: &mut Here<'_>, index: usize) {
+        if index >= self.polled {
+            return;
+        }
+        let packet = self.software.polled(index);
+        let window = packet.head.len.min(CACHE_LINE_BYTES as u32) as usize;
+        let summary = here.machine.memory.get(packet.head.at, window);
+        let summary = summary.and_then(|bytes| parse_headers(bytes, packet.len() as usize).ok());
+        if let Some(at) = summary.and_then(|summary| self.software.app.first_access(&summary, packet.port)) {
+            here.machine.expect_access(here.core.number(), at);
+        }
+    }
+
     /// Packets of the last poll that are not handled yet.
     fn waiting(&self) -> usize {
         match self.does {
@@ -81,9 +102,11 @@ impl Program for PacketProgram {
                     // transmit completions bring some back.
                     return if self.software.is_starved() { Next::Again } else { Next::Event };
                 }
+                (0..AHEAD).for_each(|index| self.expect(here, index));
                 self.does = Does::Packet(0);
             }
             Does::Packet(index) => {
+                self.expect(here, index + AHEAD);
                 self.software.packet(&mut here.cpu(), index);
                 self.does = if index + 1 < self.polled { Does::Packet(index + 1) } else { Does::Flush };
             }

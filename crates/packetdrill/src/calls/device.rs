@@ -38,6 +38,7 @@ pub unsafe extern "C" fn usleep(userdata: *mut c_void, us: c_uint) -> c_int {
     let world = shared.lock();
     let until = world.now + Time::from_us(us.into());
     drop(shared.pass(shared.settle(world), until, false));
+    shared.pause_for_results();
     0
 }
 

@@ -43,6 +43,12 @@ pub struct SimCore {
 }
 
 impl SimCore {
+    /// Which core of its host this is.
+    #[inline]
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
     /// Core `number`, at the beginning of time. `mmio_write` and `mmio_read` are the latencies
     /// of the way to its device.
     pub fn new(number: usize, config: &CoreConfig, mmio_write: Time, mmio_read: Time) -> SimCore {

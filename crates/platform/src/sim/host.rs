@@ -44,4 +44,12 @@ impl Host {
             nicmem: NicmemMap::new(space, hardware.nic.nicmem_access),
         }
     }
+
+    /// Core `core` accesses the line at `at` soon: this process prefetches its bytes and what the model knows of it.
+    /// The model charges nothing.
+    #[inline]
+    pub fn expect_access(&self, core: usize, at: crate::Addr) {
+        self.memory.expect(at.line());
+        self.hierarchy.expect_in_l2(core, at.line());
+    }
 }
