@@ -166,7 +166,7 @@ impl Worker {
                 cpu.work(self.semaphore);
                 Some(found)
             }
-            None => self.from_nic(cpu),
+            None => self.take_arrived(cpu),
         };
         let Some((tuple, came)) = found else { return false };
         let now = cpu.now();
@@ -181,7 +181,7 @@ impl Worker {
     }
 
     /// The next tuple that the NIC brought. What is none is dropped.
-    fn from_nic(&mut self, cpu: &mut SimCpu) -> Option<(Tuple, Time)> {
+    fn take_arrived(&mut self, cpu: &mut SimCpu) -> Option<(Tuple, Time)> {
         let Way::Nic(parts) = &mut self.way else { return None };
         let CoreParts { drivers, pool, .. } = &mut **parts;
         if self.handled == self.batch.len() {
