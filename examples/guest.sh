@@ -1,8 +1,9 @@
 #!/bin/sh
-# A guest whose network adapter is plugged into a vhost_user port, under QEMU without hardware help (TCG).
+# A guest whose network adapter is plugged into a vhost_user port or a TAP device, under QEMU without hardware help (TCG).
 #
 #   guest.sh prepare DIR                   Debian's cloud kernel and a small initrd, into DIR
 #   guest.sh run DIR SOCKET COMMAND [ADDRESS GATEWAY]
+#   guest.sh run DIR tap:NAME COMMAND [ADDRESS GATEWAY]
 #                                          boots it, runs COMMAND in it (sh), and ends
 #
 # prepare needs apt-get, dpkg-deb, cpio and busybox (Debian: busybox-static); run needs qemu-system-x86_64.
@@ -21,7 +22,8 @@ prepare() {
     mkdir -p tree/bin tree/modules tree/proc tree/sys tree/dev tree/etc
     cp "$(command -v busybox)" tree/bin/busybox
     # Those that are not built in.
-    for module in failover net_failover virtio virtio_ring virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_net; do
+    for module in failover net_failover virtio virtio_ring virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_net \
+        crc32c_generic nvme-common nvme-core nvme-fabrics nvme-tcp configfs nvmet nvmet-tcp null_blk loop; do
         find package -name "$module.ko*" | while read -r file; do
             cp "$file" tree/modules/
             case $file in
@@ -41,6 +43,7 @@ for round in 1 2 3 4 5; do
         insmod $module 2> /dev/null && rm $module
     done
 done
+mount -t configfs config /sys/kernel/config 2> /dev/null
 word() { sed -n "s/.*$1=\([^ ]*\).*/\1/p" /proc/cmdline; }
 card=$(ls /sys/class/net | grep -v '^lo$' | head -n 1)
 ip link set lo up
@@ -60,12 +63,14 @@ INIT
 run() {
     dir=$1 socket=$2 command=$(printf %s "$3" | base64 -w 0)
     address=${4:-10.99.4.2/24} gateway=${5:-10.99.4.1}
+    case $socket in
+        tap:*) set -- -netdev "tap,id=net,ifname=${socket#tap:},script=no,downscript=no" ;;
+        *) set -- -chardev "socket,id=port,path=$socket" -netdev vhost-user,id=net,chardev=port,queues=1 ;;
+    esac
     # Without vectors: QEMU 7.2 dies of a vhost-user adapter with MSI-X where KVM does not help.
     exec qemu-system-x86_64 -accel tcg -cpu max -m 256 -nographic -no-reboot -nodefaults -serial stdio \
         -object memory-backend-memfd,id=memory,size=256M,share=on -machine q35,memory-backend=memory \
-        -chardev "socket,id=port,path=$socket" \
-        -netdev vhost-user,id=net,chardev=port,queues=1 \
-        -device virtio-net-pci,netdev=net,mac=02:00:00:00:04:02,vectors=0,romfile= \
+        "$@" -device virtio-net-pci,netdev=net,mac=02:00:00:00:04:02,vectors=0,romfile= \
         -kernel "$dir/vmlinuz" -initrd "$dir/initrd" \
         -append "console=ttyS0 quiet panic=-1 no_timer_check nf_address=$address nf_gateway=$gateway nf_command=$command"
 }

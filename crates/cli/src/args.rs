@@ -50,6 +50,10 @@ pub enum Command {
     /// Show or write the frames of that TCP, filtered where they pass
     #[cfg(target_os = "linux")]
     Tcpdump(crate::sockets::TcpdumpOptions),
+    /// Serve a file as a disk over NVMe/TCP, or copy such a disk
+    #[cfg(target_os = "linux")]
+    #[command(after_help = crate::nvme::NVME_EXAMPLES)]
+    Nvme(crate::nvme::NvmeOptions),
     /// Write a capture (pcap) from a traffic source
     #[command(after_help = CAPTURE_EXAMPLES)]
     Capture(CaptureOptions),

@@ -10,6 +10,8 @@ use nicforge_options::{ConfigError, Place};
 use nicforge_report::ReportError;
 use thiserror::Error;
 
+#[cfg(target_os = "linux")]
+use crate::nvme::NvmeError;
 use crate::output::tell;
 
 /// Why a command did not do what was asked.
@@ -50,6 +52,10 @@ pub enum CliError {
     #[cfg(target_os = "linux")]
     #[error(transparent)]
     Sockets(#[from] crate::sockets::SocketsError),
+    /// Blocks over NVMe/TCP.
+    #[cfg(target_os = "linux")]
+    #[error(transparent)]
+    Nvme(#[from] crate::nvme::NvmeError),
     /// The report cannot be written.
     #[error(transparent)]
     Report(#[from] ReportError),
@@ -91,6 +97,8 @@ impl CliError {
         match self {
             CliError::Config(_) | CliError::Usage(_) | CliError::Setting { .. } => true,
             CliError::Point { cause, .. } => cause.is_input(),
+            #[cfg(target_os = "linux")]
+            CliError::Nvme(NvmeError::Image(_) | NvmeError::File { .. } | NvmeError::Length { .. }) => true,
             CliError::Run(RunError::Config(_) | RunError::AddressSpace { .. }) => true,
             CliError::Run(RunError::Build(error)) => is_input_of_host(error),
             CliError::Run(RunError::Source(error)) => is_input_of_source(error),

@@ -23,8 +23,12 @@ mod list;
 mod live;
 #[cfg(target_os = "linux")]
 mod machine;
+#[cfg(target_os = "linux")]
+mod network;
 mod new;
 mod notes;
+#[cfg(target_os = "linux")]
+mod nvme;
 mod output;
 mod outputs;
 mod p4;
@@ -79,6 +83,8 @@ pub fn main(registry: Registry) -> ExitCode {
         Command::Ss(options) => sockets::ss(options),
         #[cfg(target_os = "linux")]
         Command::Tcpdump(options) => sockets::tcpdump(options),
+        #[cfg(target_os = "linux")]
+        Command::Nvme(options) => nvme::nvme(options),
         Command::Capture(options) => capture::capture(options),
         Command::P4(options) => return p4::p4(options),
         Command::New(options) => new::new(options),

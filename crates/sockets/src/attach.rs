@@ -44,6 +44,18 @@ pub struct NetworkConfig {
     pub congestion: Algorithm,
 }
 
+/// A port, and what a stack behind it needs.
+pub struct Attached {
+    /// The port.
+    pub port: Box<dyn Port>,
+    /// Addresses.
+    pub host: HostConfig,
+    /// How its connections behave.
+    pub config: Config,
+    /// The source of its secrets.
+    pub seed: [u8; 16],
+}
+
 /// No network could be made.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
@@ -82,12 +94,21 @@ impl NetworkConfig {
 
     /// Opens the port and starts a stack behind it.
     pub fn open(&self) -> Result<Network, AttachError> {
-        let port: Box<dyn Port> = match &self.attachment {
+        self.over(self.open_port()?)
+    }
+
+    /// Opens the port, for a caller who has a stack of its own.
+    pub fn attach(&self) -> Result<Attached, AttachError> {
+        let secrets = secrets()?;
+        Ok(self.attached(self.open_port()?, NetworkConfig::mac(&secrets), secrets))
+    }
+
+    fn open_port(&self) -> Result<Box<dyn Port>, AttachError> {
+        Ok(match &self.attachment {
             Attachment::Tap(name) => Box::new(TapPort::open(name)?),
             Attachment::Interface(name) => Box::new(PacketPort::open(name)?),
             Attachment::Given => return Err(AttachError::NoPort),
-        };
-        self.over(port)
+        })
     }
 
     /// Starts a stack behind a port that the caller has.
@@ -117,6 +138,11 @@ impl NetworkConfig {
 
     /// A stack behind `port`, which has address `own` if the port has none that it can take.
     fn stack(&self, port: Box<dyn Port>, own: [u8; 6], secrets: [u8; SECRETS], orphans: usize) -> Network {
+        let Attached { port, host, config, seed } = self.attached(port, own, secrets);
+        Network::new(host, config, port, seed).with_orphans(orphans)
+    }
+
+    fn attached(&self, port: Box<dyn Port>, own: [u8; 6], secrets: [u8; SECRETS]) -> Attached {
         let mac = match &self.attachment {
             Attachment::Tap(_) => own,
             Attachment::Interface(_) | Attachment::Given => port.hardware_address().unwrap_or(own),
@@ -128,7 +154,7 @@ impl NetworkConfig {
         let mut seed = [0; 16];
         seed.copy_from_slice(&secrets[..16]);
         let config = Config { algorithm: self.congestion, ..Config::default() };
-        Network::new(host, config, port, seed).with_orphans(orphans)
+        Attached { port, host, config, seed }
     }
 }
 

@@ -11,12 +11,12 @@ mod ss;
 mod tcpdump;
 
 use std::ffi::OsString;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use clap::Args;
-use nicforge_sockets::attach::{Algorithm, AttachError, Attachment, NetworkConfig, ORPHANS, address};
+use nicforge_sockets::attach::{AttachError, NetworkConfig, ORPHANS};
 use nicforge_sockets::launch::{LaunchError, command};
 use nicforge_sockets::observe::{ObserveError, list};
 use nicforge_sockets::posix::link::PATH_VARIABLE;
@@ -29,6 +29,7 @@ use signal_hook::iterator::Signals;
 use thiserror::Error;
 
 use crate::error::CliError;
+use crate::network::NetworkOptions;
 
 pub use metrics::page;
 pub use ss::{SsOptions, ss};
@@ -42,30 +43,11 @@ pub struct SocketsOptions {
     /// Run a service until it is interrupted, and no program
     #[arg(long, conflicts_with = "program")]
     serve: bool,
-    /// The service's network: a TAP device, whose other end is the kernel's
-    #[arg(long, value_name = "NAME", conflicts_with = "interface")]
-    tap: Option<String>,
-    /// The service's network: an interface without addresses of the kernel's
-    #[arg(long, value_name = "NAME")]
-    interface: Option<String>,
-    /// Own address with its prefix length, such as 10.0.0.2/24; may be repeated
-    #[arg(long, value_name = "ADDRESS")]
-    address: Vec<String>,
-    /// Router; may be repeated
-    #[arg(long, value_name = "ADDRESS")]
-    gateway: Vec<IpAddr>,
-    /// Longest packet in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 1500)]
-    mtu: u16,
+    #[command(flatten)]
+    network: NetworkOptions,
     /// Connections that close without an owner, TIME-WAIT included; the oldest beyond it are reset
     #[arg(long, value_name = "N", default_value_t = ORPHANS)]
     orphans: usize,
-    /// Congestion control: cubic, reno, dctcp, timely (a rate) or none
-    #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = algorithm)]
-    congestion: Algorithm,
-    /// Share of frames that the network loses by intent, 0 to 1, in each direction
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
-    loss: f64,
     /// Sockets that an application may have
     #[arg(long, value_name = "N")]
     connections: Option<usize>,
@@ -134,7 +116,7 @@ pub fn sockets(options: &SocketsOptions) -> Result<(), CliError> {
         crate::live::serve_page(address, move || metrics::page(&path))?;
     }
     if options.serve {
-        let (stopper, thread) = start(config(&path, options), network(options)?, options.loss)?;
+        let (stopper, thread) = start(config(&path, options), network(options)?, options.network.loss)?;
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(SocketsError::Wait)?;
         signals.forever().next();
         stopper.stop();
@@ -146,7 +128,7 @@ pub fn sockets(options: &SocketsOptions) -> Result<(), CliError> {
         let path = path.display();
         return Err(CliError::Usage(format!("a service runs at {path} already; a network is given when it starts")));
     }
-    let own = if running { None } else { Some(start(config(&path, options), network, options.loss)?) };
+    let own = if running { None } else { Some(start(config(&path, options), network, options.network.loss)?) };
     let mut command = command(&path, &options.program).map_err(SocketsError::Launch)?;
     if let Some(kernel) = &options.kernel {
         command.env(KERNEL_VARIABLE, kernel);
@@ -161,18 +143,6 @@ pub fn sockets(options: &SocketsOptions) -> Result<(), CliError> {
         ended(thread)?;
     }
     std::process::exit(status);
-}
-
-/// A share of 0 to 1.
-fn share(text: &str) -> Result<f64, String> {
-    let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| "a share is a number from 0 to 1, such as 0.02".to_string())
-}
-
-/// The congestion control of a name.
-fn algorithm(name: &str) -> Result<Algorithm, String> {
-    let names = || Algorithm::ALL.map(Algorithm::name).join(", ");
-    Algorithm::named(name).ok_or_else(|| format!("one of {}", names()))
 }
 
 type Running = std::thread::JoinHandle<Result<(), ServiceError>>;
@@ -238,22 +208,6 @@ fn config(path: &Path, options: &SocketsOptions) -> Config {
 }
 
 fn network(options: &SocketsOptions) -> Result<Option<NetworkConfig>, CliError> {
-    let attachment = match (&options.tap, &options.interface) {
-        (Some(name), _) => Attachment::Tap(name.clone()),
-        (_, Some(name)) => Attachment::Interface(name.clone()),
-        (None, None) if options.address.is_empty() => return Ok(None),
-        (None, None) => return Err(CliError::Usage("an --address needs a --tap or an --interface".into())),
-    };
-    if options.address.is_empty() {
-        return Err(CliError::Usage("a network needs an --address, such as --address 10.0.0.2/24".into()));
-    }
-    let addresses: Result<Vec<_>, _> = options.address.iter().map(|text| address(text)).collect();
-    let addresses = addresses.map_err(|error| CliError::Usage(error.to_string()))?;
-    Ok(Some(NetworkConfig {
-        gateways: options.gateway.clone(),
-        mtu: options.mtu,
-        orphans: options.orphans,
-        congestion: options.congestion,
-        ..NetworkConfig::new(attachment, addresses)
-    }))
+    let network = options.network.config()?;
+    Ok(network.map(|network| NetworkConfig { orphans: options.orphans, ..network }))
 }

@@ -4,11 +4,13 @@
 use std::collections::VecDeque;
 
 use super::pdu::{COMMON_BYTES, CommonHeader, DIGEST_BYTES, Digests, PduType, flags};
+use super::wire::Status;
 use crate::context::Start;
 use crate::crc;
 use crate::driver::{Assembler, Layer5, MessageMap, Part, ResyncAnswer, ResyncRequests, TxMessageState};
 use crate::engine::Received;
 use crate::host::{HostBuffers, HostFault, HostMemory, Piece};
+use crate::placement::{RrState, RrStateId};
 use crate::sequence::Seq;
 
 /// Why a connection ends.
@@ -36,12 +38,33 @@ pub enum ConnectionError {
     /// The peer transfers more, less or elsewhere than was agreed.
     #[error("{0:?} transfers data outside of what command {1} asked for: the connection must end")]
     Transfer(PduType, u16),
+    /// The target does not take the host.
+    #[error("the target refuses `connect` with status {:#x}: look at the subsystem's name", .0.0)]
+    Refused(Status),
     /// The peer ended the connection.
     #[error("the peer ended the connection with status {0}")]
     Terminated(u16),
     /// A buffer is not in memory.
     #[error(transparent)]
     Memory(#[from] HostFault),
+}
+
+/// What the driver must do on the NIC before it hands more bytes to TCP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NicAction {
+    /// Digests are agreed: create a transmit and a receive context.
+    Offload {
+        /// Where transmitted PDUs are offloaded from.
+        transmit: Start,
+        /// Where received PDUs are offloaded from.
+        receive: Start,
+        /// The digests.
+        digests: Digests,
+    },
+    /// `l5o_add_rr_state`.
+    Add(RrStateId, RrState),
+    /// `l5o_del_rr_state`.
+    Delete(RrStateId),
 }
 
 /// A PDU whose header is right.

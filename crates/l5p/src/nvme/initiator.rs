@@ -3,34 +3,15 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::command_state;
-use super::connection::{Connection, ConnectionError, Pdu};
+use super::connection::{Connection, ConnectionError, NicAction, Pdu};
 use super::pdu::{Digests, PduType, Transfer, flags};
-use super::wire::{Command, Completion, Opcode, Status};
-use crate::context::Start;
+use super::wire::{COMMAND_BYTES, Command, Completion, Opcode, QueuePlace, Status};
 use crate::host::{HostBuffers, HostFault, HostMemory, Piece};
-use crate::placement::{RrState, RrStateId};
+use crate::placement::RrState;
 use crate::sequence::Seq;
 
-/// Bytes of data that `connect` carries (NVMe over Fabrics 1.1, 3.3).
-const CONNECT_BYTES: usize = 1024;
-
-/// What the driver must do on the NIC before it hands more bytes to TCP.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NicAction {
-    /// Digests are agreed: create a transmit and a receive context.
-    Offload {
-        /// Where transmitted PDUs are offloaded from.
-        transmit: Start,
-        /// Where received PDUs are offloaded from.
-        receive: Start,
-        /// The digests.
-        digests: Digests,
-    },
-    /// `l5o_add_rr_state`.
-    Add(RrStateId, RrState),
-    /// `l5o_del_rr_state`.
-    Delete(RrStateId),
-}
+/// The identifier of the command `connect`.
+const CONNECT_ID: u16 = u16::MAX;
 
 /// What the host wants of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +48,8 @@ pub enum RequestError {
 /// A request that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
+    /// What it returned besides data.
+    pub result: u64,
     /// The identifier that the request got.
     pub id: u16,
     /// How it ended.
@@ -80,8 +63,15 @@ enum Phase {
     Ready,
 }
 
+/// Which way a command's data goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    ToTarget,
+    FromTarget,
+}
+
 struct Open {
-    opcode: Opcode,
+    way: Way,
     buffer: Piece,
     moved: u32,
     status: Status,
@@ -92,6 +82,7 @@ pub struct Initiator {
     config: InitiatorConfig,
     /// The connection, for its counters and for TCP.
     pub connection: Connection,
+    place: QueuePlace,
     phase: Phase,
     open: BTreeMap<u16, Open>,
     next_id: u16,
@@ -112,12 +103,28 @@ impl Initiator {
         inward: Seq,
         memory: &mut M,
     ) -> Result<Self, HostFault> {
+        Self::for_queue(config, QueuePlace::default(), outward, inward, memory)
+    }
+
+    /// The same, for the queue of a controller.
+    ///
+    /// # Errors
+    ///
+    /// [`HostFault`] out of the memory.
+    pub fn for_queue<M: HostBuffers + HostMemory>(
+        config: InitiatorConfig,
+        place: QueuePlace,
+        outward: Seq,
+        inward: Seq,
+        memory: &mut M,
+    ) -> Result<Self, HostFault> {
         let mut connection = Connection::new(outward, inward);
         let digests = u8::from(config.digests.header) | u8::from(config.digests.data) << 1;
         connection.send(memory, PduType::IcReq, 0, &[0, 0, 0, digests], None)?;
         Ok(Self {
             config,
             connection,
+            place,
             phase: Phase::AwaitsIcResp,
             open: BTreeMap::new(),
             next_id: 0,
@@ -150,6 +157,31 @@ impl Initiator {
         self.send_command(memory, Opcode::Read, id, lba, buffer, None)
     }
 
+    /// Sends an admin or fabrics command, whose data comes into `buffer`. Returns the command's identifier, which the
+    /// command gets.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError`]; nothing was sent.
+    pub fn command<M: HostBuffers + HostMemory>(
+        &mut self,
+        memory: &mut M,
+        mut command: [u8; COMMAND_BYTES],
+        buffer: Piece,
+    ) -> Result<u16, RequestError> {
+        let id = self.take_id()?;
+        command[1] = 0x40;
+        command[2..4].copy_from_slice(&id.to_le_bytes());
+        command[32..36].copy_from_slice(&buffer.bytes.to_le_bytes());
+        command[39] = 0x5a;
+        self.connection.send(memory, PduType::CapsuleCmd, 0, &command, None)?;
+        self.open.insert(id, Open { way: Way::FromTarget, buffer, moved: 0, status: Status::SUCCESS });
+        if self.config.offloads && buffer.bytes > 0 {
+            self.actions.push_back(NicAction::Add(command_state(id), RrState { pieces: vec![buffer] }));
+        }
+        Ok(id)
+    }
+
     /// Writes `buffer` to blocks from `lba` on. The buffer must stay as it is until the command has ended.
     ///
     /// # Errors
@@ -171,13 +203,17 @@ impl Initiator {
         if !buffer.bytes.is_multiple_of(self.config.block_bytes) || !(1..=1 << 16).contains(&blocks) {
             return Err(RequestError::Size(buffer.bytes));
         }
+        self.take_id()
+    }
+
+    fn take_id(&mut self) -> Result<u16, RequestError> {
         if self.phase != Phase::Ready {
             return Err(RequestError::NotReady);
         }
         if self.open.len() >= self.config.depth {
             return Err(RequestError::Busy(self.config.depth));
         }
-        while self.open.contains_key(&self.next_id) {
+        while self.open.contains_key(&self.next_id) || self.next_id == CONNECT_ID {
             self.next_id = self.next_id.wrapping_add(1);
         }
         let id = self.next_id;
@@ -204,7 +240,8 @@ impl Initiator {
         };
         self.connection.send(memory, PduType::CapsuleCmd, 0, &command.to_bytes(), data)?;
         let moved = data.map_or(0, |data| data.bytes);
-        self.open.insert(id, Open { opcode, buffer, moved, status: Status::SUCCESS });
+        let way = if opcode == Opcode::Read { Way::FromTarget } else { Way::ToTarget };
+        self.open.insert(id, Open { way, buffer, moved, status: Status::SUCCESS });
         Ok(id)
     }
 
@@ -239,17 +276,20 @@ impl Initiator {
             let receive = self.connection.offload_receive();
             self.actions.push_back(NicAction::Offload { transmit, receive, digests });
         }
-        let data = memory.place(&[0; CONNECT_BYTES]);
+        let data = memory.place(&self.place.data());
         let command = Command {
             opcode: Opcode::Fabrics as u8,
-            id: u16::MAX,
+            id: CONNECT_ID,
             lba: 0,
             blocks: 0,
             data_bytes: data.bytes,
             is_in_capsule: true,
         };
         let mut bytes = command.to_bytes();
-        bytes[4] = 1; // The fabrics command `connect`.
+        bytes[4..8].copy_from_slice(&[1, 0, 0, 0]); // The fabrics command `connect`.
+        bytes[42..44].copy_from_slice(&self.place.number.to_le_bytes());
+        let entries_less_one = self.config.depth.clamp(1, 127) as u16;
+        bytes[44..46].copy_from_slice(&entries_less_one.to_le_bytes());
         self.connection.send(memory, PduType::CapsuleCmd, 0, &bytes, Some(data))?;
         self.phase = Phase::AwaitsConnect;
         Ok(())
@@ -257,18 +297,22 @@ impl Initiator {
 
     fn respond(&mut self, pdu: &Pdu) -> Result<(), ConnectionError> {
         let completion = Completion::parse(pdu.header()).ok_or(ConnectionError::Unexpected(PduType::CapsuleResp))?;
-        if self.phase == Phase::AwaitsConnect && completion.id == u16::MAX {
+        if self.phase == Phase::AwaitsConnect && completion.id == CONNECT_ID {
+            if completion.status != Status::SUCCESS {
+                return Err(ConnectionError::Refused(completion.status));
+            }
+            self.place.controller = completion.result as u16;
             self.phase = Phase::Ready;
             return Ok(());
         }
-        self.end(PduType::CapsuleResp, completion.id, completion.status)
+        self.end(PduType::CapsuleResp, &completion)
     }
 
     fn take_data<M: HostMemory>(&mut self, memory: &mut M, pdu: &Pdu) -> Result<(), ConnectionError> {
         let kind = PduType::C2hData;
         let transfer = Transfer::parse(&pdu.bytes).ok_or(ConnectionError::Unexpected(kind))?;
         let wrong = ConnectionError::Transfer(kind, transfer.command);
-        let open = self.open.get_mut(&transfer.command).filter(|open| open.opcode == Opcode::Read).ok_or(wrong)?;
+        let open = self.open.get_mut(&transfer.command).filter(|open| open.way == Way::FromTarget).ok_or(wrong)?;
         let fits = transfer.offset == open.moved
             && transfer.length as usize == pdu.data().len()
             && transfer.length <= open.buffer.bytes - open.moved;
@@ -283,21 +327,22 @@ impl Initiator {
             open.status = Status::TRANSIENT_TRANSPORT;
         }
         if pdu.common.flags & flags::SUCCESS != 0 {
-            self.end(kind, transfer.command, Status::SUCCESS)?;
+            self.end(kind, &Completion { result: 0, id: transfer.command, status: Status::SUCCESS })?;
         }
         Ok(())
     }
 
-    fn end(&mut self, kind: PduType, id: u16, status: Status) -> Result<(), ConnectionError> {
+    fn end(&mut self, kind: PduType, completion: &Completion) -> Result<(), ConnectionError> {
+        let &Completion { result, id, status } = completion;
         let open = self.open.remove(&id).ok_or(ConnectionError::Transfer(kind, id))?;
-        if self.config.offloads && open.opcode == Opcode::Read {
+        if self.config.offloads && open.way == Way::FromTarget {
             self.actions.push_back(NicAction::Delete(command_state(id)));
         }
         if status == Status::SUCCESS && open.moved != open.buffer.bytes {
             return Err(ConnectionError::Transfer(kind, id));
         }
         let status = if open.status == Status::SUCCESS { status } else { open.status };
-        self.done.push_back(Done { id, status });
+        self.done.push_back(Done { result, id, status });
         Ok(())
     }
 
@@ -305,7 +350,7 @@ impl Initiator {
     fn transfer<M: HostBuffers + HostMemory>(&mut self, memory: &mut M, pdu: &Pdu) -> Result<(), ConnectionError> {
         let transfer = Transfer::parse(&pdu.bytes).ok_or(ConnectionError::Unexpected(PduType::R2t))?;
         let wrong = ConnectionError::Transfer(PduType::R2t, transfer.command);
-        let open = self.open.get_mut(&transfer.command).filter(|open| open.opcode == Opcode::Write).ok_or(wrong)?;
+        let open = self.open.get_mut(&transfer.command).filter(|open| open.way == Way::ToTarget).ok_or(wrong)?;
         let fits = transfer.offset == open.moved && transfer.length <= open.buffer.bytes - open.moved;
         if !fits || transfer.length == 0 {
             return Err(wrong);
@@ -332,6 +377,16 @@ impl Initiator {
     /// The next request that ended.
     pub fn next_done(&mut self) -> Option<Done> {
         self.done.pop_front()
+    }
+
+    /// The controller of this queue, once it is ready.
+    pub fn controller(&self) -> u16 {
+        self.place.controller
+    }
+
+    /// Where the lowest buffer of an open command lies.
+    pub fn oldest_buffer(&self) -> Option<u64> {
+        self.open.values().filter(|open| open.buffer.bytes > 0).map(|open| open.buffer.address).min()
     }
 
     /// Commands that are open.

@@ -5,8 +5,11 @@
 //! wrong header digest puts the framing in doubt, so the engine searches anew.
 
 pub mod connection;
+mod identify;
 pub mod initiator;
 pub mod pdu;
+pub mod store;
+pub mod subsystem;
 pub mod target;
 pub mod wire;
 

@@ -2,64 +2,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::connection::{Connection, ConnectionError, Pdu};
-use super::initiator::NicAction;
+use super::connection::{Connection, ConnectionError, NicAction, Pdu};
 use super::pdu::{Digests, PduType, Transfer, flags};
+use super::store::{BlockStore, Reply};
 use super::transfer_state;
 use super::wire::{COMMAND_BYTES, Command, Completion, Opcode, Status};
 use crate::host::{HostBuffers, HostMemory, Piece};
 use crate::placement::RrState;
 use crate::sequence::Seq;
-
-/// Where blocks are.
-pub trait BlockStore {
-    /// Bytes of a block.
-    fn block_bytes(&self) -> u32;
-    /// Number of blocks.
-    fn blocks(&self) -> u64;
-    /// Reads whole blocks. The range was checked.
-    fn read(&mut self, lba: u64, into: &mut [u8]);
-    /// Writes whole blocks. The range was checked.
-    fn write(&mut self, lba: u64, bytes: &[u8]);
-}
-
-/// A store in memory.
-pub struct MemoryStore {
-    block_bytes: u32,
-    bytes: Vec<u8>,
-}
-
-impl MemoryStore {
-    /// `blocks` blocks of zeros.
-    pub fn new(block_bytes: u32, blocks: usize) -> Self {
-        Self { block_bytes, bytes: vec![0; blocks * block_bytes as usize] }
-    }
-
-    /// The whole content.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl BlockStore for MemoryStore {
-    fn block_bytes(&self) -> u32 {
-        self.block_bytes
-    }
-
-    fn blocks(&self) -> u64 {
-        self.bytes.len() as u64 / u64::from(self.block_bytes)
-    }
-
-    fn read(&mut self, lba: u64, into: &mut [u8]) {
-        let at = (lba * u64::from(self.block_bytes)) as usize;
-        into.copy_from_slice(&self.bytes[at..at + into.len()]);
-    }
-
-    fn write(&mut self, lba: u64, bytes: &[u8]) {
-        let at = (lba * u64::from(self.block_bytes)) as usize;
-        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
-    }
-}
 
 /// What the target offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,7 +106,7 @@ impl<S: BlockStore> Target<S> {
             ConnectionError::Unexpected(_) => 2,
             ConnectionError::HeaderDigest { .. } => 3,
             ConnectionError::Transfer(..) => 4,
-            ConnectionError::Terminated(_) | ConnectionError::Memory(_) => return Ok(()),
+            ConnectionError::Terminated(_) | ConnectionError::Refused(_) | ConnectionError::Memory(_) => return Ok(()),
         };
         self.connection.send(memory, PduType::C2hTermReq, 0, &status.to_le_bytes(), None)?;
         Ok(())
@@ -182,24 +132,43 @@ impl<S: BlockStore> Target<S> {
     }
 
     fn command<M: HostBuffers + HostMemory>(&mut self, memory: &mut M, pdu: &Pdu) -> Result<(), ConnectionError> {
-        let kind = PduType::CapsuleCmd;
-        let command = Command::parse(&pdu.header()[..COMMAND_BYTES]).ok_or(ConnectionError::Unexpected(kind))?;
+        let bytes = pdu.header().first_chunk::<COMMAND_BYTES>();
+        let bytes = bytes.ok_or(ConnectionError::Unexpected(PduType::CapsuleCmd))?;
+        let command = Command::parse(bytes);
+        if !pdu.is_data_good {
+            return self.respond(memory, command.id, Status::TRANSFER_ERROR);
+        }
+        match self.store.command(bytes, pdu.data()) {
+            Some(Reply::Done { status, result }) => return self.complete(memory, command.id, status, result),
+            Some(Reply::Data(mut data)) => {
+                data.resize(command.data_bytes.min(self.config.transfer_bytes_max) as usize, 0);
+                return self.send_data(memory, command.id, &data);
+            }
+            Some(Reply::Held) => return Ok(()),
+            None => {}
+        }
         let status = self.check(&command);
         match Opcode::of(command.opcode) {
-            Some(Opcode::Read) if status == Status::SUCCESS => self.send_data(memory, &command),
+            Some(Opcode::Read) if status == Status::SUCCESS => {
+                let mut bytes = vec![0; command.data_bytes as usize];
+                match self.store.read(command.lba, &mut bytes) {
+                    Ok(()) => self.send_data(memory, command.id, &bytes),
+                    Err(status) => self.respond(memory, command.id, status),
+                }
+            }
             Some(Opcode::Write) if status == Status::SUCCESS && !command.is_in_capsule => self.ask(memory, command),
             Some(Opcode::Write) if status == Status::SUCCESS => {
-                let status = if !pdu.is_data_good {
-                    Status::TRANSFER_ERROR
-                } else if pdu.data().len() != command.data_bytes as usize {
-                    Status::INVALID_FIELD
+                let status = if pdu.data().len() == command.data_bytes as usize {
+                    status_of(self.store.write(command.lba, pdu.data()))
                 } else {
-                    self.store.write(command.lba, pdu.data());
-                    Status::SUCCESS
+                    Status::INVALID_FIELD
                 };
                 self.respond(memory, command.id, status)
             }
-            Some(Opcode::Flush | Opcode::Fabrics) => self.respond(memory, command.id, Status::SUCCESS),
+            Some(Opcode::Flush) => {
+                let status = status_of(self.store.flush());
+                self.respond(memory, command.id, status)
+            }
             _ => self.respond(memory, command.id, status),
         }
     }
@@ -229,32 +198,42 @@ impl<S: BlockStore> Target<S> {
         id: u16,
         status: Status,
     ) -> Result<(), ConnectionError> {
-        let completion = Completion { id, status };
+        self.complete(memory, id, status, 0)
+    }
+
+    fn complete<M: HostBuffers + HostMemory>(
+        &mut self,
+        memory: &mut M,
+        id: u16,
+        status: Status,
+        result: u64,
+    ) -> Result<(), ConnectionError> {
+        let completion = Completion { result, id, status };
         self.connection.send(memory, PduType::CapsuleResp, 0, &completion.to_bytes(), None)?;
         Ok(())
     }
 
-    /// Sends a read's data, each PDU with a digest of its own.
+    /// Sends a command's data, each PDU with a digest of its own.
     fn send_data<M: HostBuffers + HostMemory>(
         &mut self,
         memory: &mut M,
-        command: &Command,
+        command: u16,
+        bytes: &[u8],
     ) -> Result<(), ConnectionError> {
-        let mut bytes = vec![0; command.data_bytes as usize];
-        self.store.read(command.lba, &mut bytes);
-        let whole = memory.place(&bytes);
+        let whole = memory.place(bytes);
         let mut offset = 0;
-        while offset < command.data_bytes {
-            let length = (command.data_bytes - offset).min(self.config.data_bytes_max);
-            let is_last = offset + length == command.data_bytes;
+        while offset < whole.bytes {
+            let length = (whole.bytes - offset).min(self.config.data_bytes_max);
+            let is_last = offset + length == whole.bytes;
             let success = if self.config.sends_success { flags::SUCCESS } else { 0 };
             let flags = if is_last { flags::LAST | success } else { 0 };
-            let header = Transfer { command: command.id, tag: 0, offset, length }.to_bytes();
+            let header = Transfer { command, tag: 0, offset, length }.to_bytes();
             let data = Piece { address: whole.address + u64::from(offset), bytes: length };
             self.connection.send(memory, PduType::C2hData, flags, &header, Some(data))?;
             offset += length;
         }
-        if self.config.sends_success { Ok(()) } else { self.respond(memory, command.id, Status::SUCCESS) }
+        let is_answered = self.config.sends_success && whole.bytes > 0;
+        if is_answered { Ok(()) } else { self.respond(memory, command, Status::SUCCESS) }
     }
 
     /// Asks for a write's data.
@@ -305,18 +284,28 @@ impl<S: BlockStore> Target<S> {
         if self.config.offloads {
             self.actions.push_back(NicAction::Delete(transfer_state(transfer.tag)));
         }
-        if status == Status::SUCCESS {
-            let mut bytes = vec![0; buffer.bytes as usize];
-            memory.read(buffer.address, &mut bytes)?;
-            self.store.write(command.lba, &bytes);
+        if status != Status::SUCCESS {
+            return self.respond(memory, command.id, status);
         }
+        let mut bytes = vec![0; buffer.bytes as usize];
+        memory.read(buffer.address, &mut bytes)?;
+        let status = status_of(self.store.write(command.lba, &bytes));
         self.respond(memory, command.id, status)
+    }
+
+    /// Where the lowest buffer lies that a command still fills.
+    pub fn oldest_buffer(&self) -> Option<u64> {
+        self.incoming.values().map(|incoming| incoming.buffer.address).min()
     }
 
     /// What the driver must do on the NIC, before it takes more output.
     pub fn next_action(&mut self) -> Option<NicAction> {
         self.actions.pop_front()
     }
+}
+
+fn status_of(outcome: Result<(), Status>) -> Status {
+    outcome.err().unwrap_or(Status::SUCCESS)
 }
 
 impl Opcode {

@@ -1,4 +1,4 @@
-//! Host memory for messages in flight: taken in the order of the stream, given back in the same order.
+//! Host memory for messages and buffers in flight: taken in the order of the stream, given back in the same order.
 
 use std::collections::VecDeque;
 
@@ -79,9 +79,17 @@ impl HostMemory for StreamMemory {
         Ok(())
     }
 
-    // Nothing is placed into messages that leave.
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), HostFault> {
-        Err(HostFault { address, bytes: bytes.len() })
+        let begin = self.offset(address, bytes.len())?;
+        let (front, back) = self.bytes.as_mut_slices();
+        let in_front = front.len().saturating_sub(begin).min(bytes.len());
+        let (head, tail) = bytes.split_at(in_front);
+        if in_front > 0 {
+            front[begin..begin + in_front].copy_from_slice(head);
+        }
+        let at = (begin + in_front).saturating_sub(front.len());
+        back[at..at + tail.len()].copy_from_slice(tail);
+        Ok(())
     }
 }
 
@@ -104,6 +112,12 @@ mod tests {
         let mut out = [0; 500];
         memory.read(more.address, &mut out).unwrap();
         assert_eq!((out, memory.read_bytes), ([200; 500], 500));
+        let end = Piece { address: pieces[99].address + 5, bytes: 300 };
+        memory.write(end.address, &[7; 300]).unwrap();
+        let mut written = [0; 300];
+        memory.view(end, &mut written).unwrap();
+        assert_eq!(written, [7; 300]);
+        assert!(memory.write(more.address + 1, &[0; 500]).is_err());
         assert!(memory.read(more.address + 1, &mut out).is_err());
         assert!(memory.read(u64::MAX, &mut out).is_err());
     }

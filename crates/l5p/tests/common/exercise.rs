@@ -9,7 +9,9 @@ use nicforge_l5p::host::{FlatMemory, HostBuffers, Piece};
 use nicforge_l5p::iscsi::{self, IscsiState, Sender};
 use nicforge_l5p::nvme::initiator::{Initiator, InitiatorConfig};
 use nicforge_l5p::nvme::pdu::Digests;
-use nicforge_l5p::nvme::target::{MemoryStore, Target, TargetConfig};
+use nicforge_l5p::nvme::store::MemoryStore;
+use nicforge_l5p::nvme::subsystem::{Queue, Subsystem, SubsystemConfig};
+use nicforge_l5p::nvme::target::{Target, TargetConfig};
 use nicforge_l5p::nvme::{NvmeState, command_state};
 use nicforge_l5p::placement::RrState;
 use nicforge_l5p::protocol::{Direction, ProtocolId};
@@ -212,9 +214,15 @@ pub fn pdus(data: &[u8]) {
         offloads: options & 4 != 0,
     };
     let mut target = Target::new(config, MemoryStore::new(512, 64), Seq(0), Seq(0));
+    let subsystem = Subsystem::new(
+        SubsystemConfig { nqn: "nqn.test".into(), at: ([10, 0, 0, 1], 4420).into() },
+        MemoryStore::new(512, 64),
+    );
+    let mut queue = Target::new(config, Queue::new(&subsystem), Seq(0), Seq(0));
+    let mut queue_is_over = false;
     let buffer = memory.place(&[1; 1024]);
     let (mut host_is_over, mut target_is_over) = (false, false);
-    while !(script.is_over() || host_is_over && target_is_over) {
+    while !(script.is_over() || host_is_over && target_is_over && queue_is_over) {
         let payload = bytes_of(&mut script);
         if !host_is_over {
             host.connection.push(&payload, &Received::without_context());
@@ -226,7 +234,12 @@ pub fn pdus(data: &[u8]) {
             target.connection.push(&payload, &Received::without_context());
             target_is_over = target.work(&mut memory).is_err();
         }
+        if !queue_is_over {
+            queue.connection.push(&payload, &Received::without_context());
+            queue_is_over = queue.work(&mut memory).is_err();
+        }
         while host.connection.next_output().is_some() || target.connection.next_output().is_some() {}
+        while queue.connection.next_output().is_some() || queue.next_action().is_some() {}
         while host.next_action().is_some() || target.next_action().is_some() || host.next_done().is_some() {}
     }
 }
