@@ -6,6 +6,7 @@
 #   guest.sh run DIR tap:NAME COMMAND [ADDRESS GATEWAY]
 #                                          boots it, runs COMMAND in it (sh), and ends
 #
+# NF_MEMORY is the guest's memory in MiB, 256 if it is not set.
 # prepare needs apt-get, dpkg-deb, cpio and busybox (Debian: busybox-static); run needs qemu-system-x86_64.
 set -eu
 
@@ -62,14 +63,14 @@ INIT
 
 run() {
     dir=$1 socket=$2 command=$(printf %s "$3" | base64 -w 0)
-    address=${4:-10.99.4.2/24} gateway=${5:-10.99.4.1}
+    address=${4:-10.99.4.2/24} gateway=${5:-10.99.4.1} memory=${NF_MEMORY:-256}
     case $socket in
         tap:*) set -- -netdev "tap,id=net,ifname=${socket#tap:},script=no,downscript=no" ;;
         *) set -- -chardev "socket,id=port,path=$socket" -netdev vhost-user,id=net,chardev=port,queues=1 ;;
     esac
     # Without vectors: QEMU 7.2 dies of a vhost-user adapter with MSI-X where KVM does not help.
-    exec qemu-system-x86_64 -accel tcg -cpu max -m 256 -nographic -no-reboot -nodefaults -serial stdio \
-        -object memory-backend-memfd,id=memory,size=256M,share=on -machine q35,memory-backend=memory \
+    exec qemu-system-x86_64 -accel tcg -cpu max -m "$memory" -nographic -no-reboot -nodefaults -serial stdio \
+        -object memory-backend-memfd,id=memory,size=${memory}M,share=on -machine q35,memory-backend=memory \
         "$@" -device virtio-net-pci,netdev=net,mac=02:00:00:00:04:02,vectors=0,romfile= \
         -kernel "$dir/vmlinuz" -initrd "$dir/initrd" \
         -append "console=ttyS0 quiet panic=-1 no_timer_check nf_address=$address nf_gateway=$gateway nf_command=$command"

@@ -5,9 +5,10 @@
 mod common;
 mod program;
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ use program::Program;
 /// A run that waits for workers, and so has nothing to do.
 struct Idle {
     program: Program,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Idle {
@@ -34,7 +35,18 @@ impl Idle {
         live.arg("--out").arg(folder.path().join("out"));
         live.arg("--attach").arg(folder.path().join("socket"));
         let program = Program::start(live.args(more).stdout(Stdio::null()));
-        Idle { program, _folder: folder }
+        Idle { program, folder }
+    }
+
+    /// Where workers attach, once the run listens there.
+    fn socket(&self) -> PathBuf {
+        let socket = self.folder.path().join("socket");
+        let patience = Instant::now() + Duration::from_secs(60);
+        while UnixStream::connect(&socket).is_err() {
+            assert!(Instant::now() < patience, "nobody listens");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        socket
     }
 
     /// Clock ticks (1/100 s) that the process used so far (proc(5): fields 14 and 15).
@@ -167,4 +179,29 @@ fn every_example_of_captures_runs_on_a_fresh_clone() {
         ran += 1;
     }
     assert!(ran >= 2, "{ran} examples");
+}
+
+#[test]
+fn a_worker_says_that_its_device_is_gone() {
+    let idle = Idle::new(&[]);
+    let mut attach = Command::new(env!("CARGO_BIN_EXE_nicforge"));
+    attach.arg("attach").arg(idle.socket()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut worker = Program::start(&mut attach);
+    let mut said = String::new();
+    BufReader::new(worker.stdout()).read_line(&mut said).unwrap();
+    assert!(said.starts_with("worker"), "{said}");
+    idle.program.killed();
+    let ended = worker.ends_with_output();
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("device"), "{ended:?}");
+}
+
+#[test]
+fn a_run_leaves_the_socket_of_another_alone() {
+    let first = Idle::new(&[]);
+    let socket = first.socket();
+    std::fs::remove_file(&socket).unwrap();
+    let _second = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    assert!(first.program.stop().status.success());
+    assert!(UnixStream::connect(&socket).is_ok(), "the second one still listens");
 }

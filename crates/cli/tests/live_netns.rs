@@ -190,3 +190,19 @@ fn iperf_runs_through_nat_both_ways() {
     }
     assert_clean(&gateway.stop(), "the example's");
 }
+
+#[test]
+fn a_second_run_on_the_same_interfaces_is_refused() {
+    let Some(hosts) = Hosts::up("twice") else {
+        return;
+    };
+    let gateway = hosts.gateway("nat-netns.toml", &[], "10.99.2.2");
+    let mut second = hosts.on("gateway", env!("CARGO_BIN_EXE_nicforge"));
+    second.arg("live").arg(netns::example_file("nat-netns.toml")).arg("--out").arg(gateway.out.path().join("second"));
+    let output = second.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("nf-inside") && said.contains("another run"), "{said}");
+    assert!(hosts.pings("10.99.2.2", 5), "the first one goes on");
+    gateway.stop();
+}

@@ -115,11 +115,13 @@ fn check_outputs(config: &LiveConfig, options: &LiveOptions, folder: &Path) -> R
     Ok(made)
 }
 
-/// Set by SIGINT and SIGTERM.
+/// Set by SIGINT and SIGTERM; a second one ends the process at once.
 fn stopped_by_signals() -> Result<Arc<AtomicBool>, CliError> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone())
+        // In this order: the first signal finds the flag clear.
+        signal_hook::flag::register_conditional_shutdown(signal, 1, stop.clone())
+            .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
             .map_err(|cause| CliError::Write { what: "the signal handlers".into(), cause })?;
     }
     Ok(stop)

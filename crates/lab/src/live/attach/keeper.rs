@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,6 +40,8 @@ const CALLERS_MAX: usize = 16;
 /// Keeps the workers of a run.
 pub struct Keeper {
     path: PathBuf,
+    /// The socket at the path, to tell it from one that another run put there later.
+    inode: Option<u64>,
     listener: UnixListener,
     callers: Vec<Member>,
     places: Vec<Place>,
@@ -77,6 +79,7 @@ impl Keeper {
         listener.set_nonblocking(true).map_err(failed())?;
         Ok(Keeper {
             path: path.to_owned(),
+            inode: inode(path),
             listener,
             callers: Vec::new(),
             places: groups.iter().map(|_| Place::new()).collect(),
@@ -357,9 +360,15 @@ fn listen(path: &Path, place: &PlaceInFile) -> Result<UnixListener, ConfigError>
     })
 }
 
+fn inode(path: &Path) -> Option<u64> {
+    std::fs::symlink_metadata(path).ok().map(|there| there.ino())
+}
+
 impl Drop for Keeper {
     fn drop(&mut self) {
-        // Somebody may have tidied up already.
-        let _ = std::fs::remove_file(&self.path);
+        // Somebody may have tidied up already, or listen there.
+        if self.inode.is_some() && self.inode == inode(&self.path) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }

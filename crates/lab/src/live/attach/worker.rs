@@ -26,6 +26,8 @@ use crate::settings::Catalogue;
 #[cfg(test)]
 mod tests;
 
+/// Why a worker ends that nobody dismissed.
+const GONE: &str = "the device's process has ended without a word; start the run again, then attach";
 /// How long the device may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often a worker that halts looks whether it may go on.
@@ -97,18 +99,25 @@ fn nobody(socket: &Path, cause: &std::io::Error) -> ConfigError {
 /// Hears what the device's process says, until it ends.
 fn listen(stream: UnixStream, stop: &AtomicBool, dismissed: &Mutex<Option<String>>) {
     let replies = BufReader::new(stream).lines();
+    let mut is_told = false;
     for text in replies.map_while(Result::ok) {
         match serde_json::from_str(&text) {
-            Ok(Reply::Stop) => break,
+            Ok(Reply::Stop) => is_told = true,
             Ok(Reply::Refused(why)) => {
                 *locked(dismissed) = Some(why);
-                break;
+                is_told = true;
             }
             Ok(Reply::Welcome(_)) | Err(_) => {}
         }
+        if is_told {
+            break;
+        }
     }
-    // Also when the device's process is gone: nobody takes what this one would send.
-    stop.store(true, Ordering::Release);
+    // Nobody takes what this process would send.
+    let stops_itself = stop.swap(true, Ordering::AcqRel);
+    if !is_told && !stops_itself {
+        *locked(dismissed) = Some(GONE.into());
+    }
 }
 
 fn receive_invitation(stream: &UnixStream) -> Result<(Box<Invitation>, Vec<OwnedFd>), LiveRunError> {

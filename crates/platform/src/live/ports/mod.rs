@@ -14,6 +14,7 @@
 //! | pair.rs | memory: two ends of a cable within this program |
 
 mod capture;
+mod claim;
 mod foreign;
 mod link;
 mod memif;

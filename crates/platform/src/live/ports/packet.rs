@@ -19,6 +19,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with
 mod large;
 mod tag;
 
+use super::claim::{Claim, claim};
 use super::{Link, Port, PortCounters, hand_over, system};
 use crate::live::LiveError;
 use system::Takes;
@@ -60,6 +61,7 @@ struct Message {
 /// An interface.
 pub struct PacketPort {
     link: Link,
+    _claim: Option<Claim>,
     socket: OwnedFd,
     mac: [u8; 6],
     slots: Box<[u8]>,
@@ -84,11 +86,21 @@ fn touched() -> Vec<u8> {
     vec![0xff; BATCH * SLOT]
 }
 
+/// The claim of a port that takes the frames of interface `name`.
+pub(super) fn claimed(name: &str) -> Result<Claim, LiveError> {
+    let claim = claim(name).map_err(LiveError::of(format!("interface {name}")))?;
+    claim.ok_or_else(|| LiveError::Interface {
+        name: name.to_owned(),
+        problem: "another run takes its frames, and both would answer".into(),
+        remedy: "end the other run, or name another interface".into(),
+    })
+}
+
 impl PacketPort {
     /// Opens the interface `name`, in promiscuous mode.
     ///
     /// # Errors
-    /// It is not there, or the system refuses.
+    /// It is not there, another process has it, or the system refuses.
     pub fn open(name: &str) -> Result<PacketPort, LiveError> {
         PacketPort::opened(name, Takes::All)
     }
@@ -101,6 +113,7 @@ impl PacketPort {
     fn opened(name: &str, takes: Takes) -> Result<PacketPort, LiveError> {
         let failed = |cause: io::Error| LiveError::of(format!("interface {name}"))(cause);
         system::interface_request(name).map_err(failed)?;
+        let claim = if takes == Takes::All { Some(claimed(name)?) } else { None };
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket =
             socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None).map_err(|cause| failed(cause.into()))?;
@@ -125,6 +138,7 @@ impl PacketPort {
         outgoing.clear();
         Ok(PacketPort {
             link,
+            _claim: claim,
             socket,
             mac,
             slots: if takes == Takes::All { touched().into() } else { Box::default() },

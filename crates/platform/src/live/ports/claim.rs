@@ -1,0 +1,65 @@
+//! Interfaces that a process has for itself: two runs over one interface would both answer its frames.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
+
+/// An interface of a network namespace, which the inode of the namespace names.
+type Interface = (u64, String);
+
+/// Interfaces that this process has: several of its ports may share one.
+static OWN: Mutex<BTreeMap<Interface, Weak<OwnedFd>>> = Mutex::new(BTreeMap::new());
+
+/// An interface is this process's until the last value is gone, and with the process at the latest.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    _socket: Arc<OwnedFd>,
+}
+
+/// Claims the interface `name` of the calling thread's network namespace; `None` where another process has it. The claim
+/// is an abstract Unix socket: the kernel keeps one set of names for each network namespace and frees a name with its
+/// process.
+///
+/// # Errors
+/// The system refuses a socket.
+pub fn claim(name: &str) -> io::Result<Option<Claim>> {
+    use std::os::unix::fs::MetadataExt;
+    let interface = (std::fs::metadata("/proc/thread-self/ns/net")?.ino(), name.to_owned());
+    let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(socket) = own.get(&interface).and_then(Weak::upgrade) {
+        return Ok(Some(Claim { _socket: socket }));
+    }
+    let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    let address = SocketAddrUnix::new_abstract_name(format!("nicforge-interface-{name}").as_bytes())?;
+    match bind(&socket, &address) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::ADDRINUSE) => return Ok(None),
+        Err(cause) => return Err(cause.into()),
+    }
+    let socket = Arc::new(socket);
+    own.insert(interface, Arc::downgrade(&socket));
+    Ok(Some(Claim { _socket: socket }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_shares_its_own_claim_and_gives_it_back() {
+        let (first, second) = (claim("test-claim").unwrap(), claim("test-claim").unwrap());
+        assert!(first.is_some() && second.is_some());
+        // Another process would meet the name in use.
+        let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None).unwrap();
+        let name = SocketAddrUnix::new_abstract_name(b"nicforge-interface-test-claim").unwrap();
+        assert_eq!(bind(&socket, &name), Err(rustix::io::Errno::ADDRINUSE));
+        drop(first);
+        assert_eq!(bind(&socket, &name), Err(rustix::io::Errno::ADDRINUSE));
+        drop(second);
+        bind(&socket, &name).unwrap();
+        assert!(claim("test-claim").unwrap().is_none());
+    }
+}
