@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use nicforge_nic::mock::spec;
+use nicforge_nic::mock::{CountingHalf, spec};
 use nicforge_nic::transmit::{Bridged, Departure, Egress};
-use nicforge_nic::{Arriving, DropCause, Nic, PortId, Queues, ReceiveHalf, Waiting};
+use nicforge_nic::{Nic, PortId};
 use nicforge_options::{Options, Values};
 use nicforge_p4stage::{P4Kind, P4Options};
-use nicforge_platform::{Addr, AddressSpace, Dma, Flat, FlatCpu, FlatDma};
+use nicforge_platform::{Addr, AddressSpace, Flat, FlatCpu, FlatDma};
 use nicforge_stages::{BuiltStage, StageKind, StagePlan};
 use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
@@ -29,29 +29,6 @@ impl Egress for Wire {
     fn bridge(&mut self, frame: Bridged) {
         self.frames += 1;
         drop(std::hint::black_box(frame));
-    }
-}
-
-/// An interface that nothing comes to.
-struct Nobody;
-
-impl Queues for Nobody {
-    fn queues(&self) -> u16 {
-        1
-    }
-
-    fn waiting(&self, _queue: u16) -> Waiting {
-        Waiting::default()
-    }
-}
-
-impl<D: Dma> ReceiveHalf<D> for Nobody {
-    fn receive(&mut self, _dma: &mut D, _frame: &Arriving<'_>) -> Result<(), DropCause> {
-        Ok(())
-    }
-
-    fn write_register(&mut self, _dma: &mut D, _index: u32, _value: u64) -> bool {
-        false
     }
 }
 
@@ -76,7 +53,7 @@ fn stage() -> BuiltStage<Flat> {
 /// Returns frames a second.
 pub fn forward(scale: u64) -> f64 {
     let mut dma = FlatDma::new(FlatCpu::new(AddressSpace::default().end()));
-    let mut nic = Nic::new(&spec(), Box::new(Nobody), &[], Addr(0));
+    let mut nic = Nic::new(&spec(), Box::new(CountingHalf::default()), &[], Addr(0));
     nic.stages.push(stage().stage);
     let mut wire = Wire::default();
     let packet = frame([10, 1, 2, 3]);

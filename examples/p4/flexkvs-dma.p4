@@ -207,11 +207,21 @@ control KeyIngress(inout headers_t hdr, inout metadata_t meta, inout flexnic_t n
         default_action = NoAction();
         size = 256;
     }
+    // Keys that many read and few write: their GETs keep the queue that RSS gave them, so all cores read them (CREW). All other
+    // requests for a key come to one core (EREW). The host moves a key from one way to the other by an entry.
+    table read_by_all {
+        key = { meta.hash: exact; }
+        actions = { NoAction; }
+        default_action = NoAction();
+        size = 256;
+    }
     apply {
         if (hdr.key.isValid()) {
             hash(meta.hash, HashAlgorithm.crc32, (bit<32>) 0, { hdr.key.key }, (bit<64>) 0x100000000);
             set_mark((bit<64>) meta.hash);
-            cores.apply();
+            if (hdr.memcached.opcode != GET || !read_by_all.apply().hit) {
+                cores.apply();
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<8>  PROTOCOL_UDP = 17;
 const bit<16> MEMCACHED = 11211;
 const bit<8>  MAGIC_REQUEST = 0x80;
+const bit<8>  GET = 0;
 // How the NIC numbers its wire and its host.
 const bit<9> WIRE = 0;
 const bit<9> HOST = 100;
@@ -139,6 +140,14 @@ control KeyIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
         default_action = NoAction();
         size = 256;
     }
+    // Keys that many read and few write: their GETs keep the queue that RSS gave them, so all cores read them (CREW). All other
+    // requests for a key come to one core (EREW). The host moves a key from one way to the other by an entry.
+    table read_by_all {
+        key = { meta.hash: exact; }
+        actions = { NoAction; }
+        default_action = NoAction();
+        size = 256;
+    }
     apply {
         if (standard.ingress_port == HOST) {
             standard.egress_spec = WIRE;
@@ -146,7 +155,9 @@ control KeyIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
             standard.egress_spec = HOST;
             if (hdr.key.isValid()) {
                 hash(meta.hash, HashAlgorithm.crc32, (bit<32>) 0, { hdr.key.key }, (bit<32>) 0xffffffff);
-                cores.apply();
+                if (hdr.memcached.opcode != GET || !read_by_all.apply().hit) {
+                    cores.apply();
+                }
             }
         }
     }

@@ -14,12 +14,14 @@ use nicforge_platform::Live;
 
 use crate::counter::Counter;
 use crate::flexkvs::FlexKvs;
+use crate::ids::Ids;
 use crate::kvs::Kvs;
 use crate::l2fwd::L2Fwd;
 use crate::l3fwd::L3Fwd;
 use crate::lb::Lb;
 use crate::nat::Nat;
 use crate::synthetic::Synthetic;
+use crate::vswitch::VSwitch;
 use crate::{AppConfig, AppError, AppShape, SharedTables};
 
 /// An IPv4 flow with ports.
@@ -238,7 +240,9 @@ impl Apps {
             .add::<Synthetic>()
             .add::<Counter>()
             .add::<Kvs>()
-            .add::<FlexKvs>();
+            .add::<FlexKvs>()
+            .add::<Ids>()
+            .add::<VSwitch>();
         all
     }
 

@@ -32,6 +32,12 @@ pub enum AppError {
         /// What it may be.
         range: &'static str,
     },
+    /// Rules cannot be had.
+    #[error("{what}")]
+    Rules {
+        /// What is wrong.
+        what: String,
+    },
     /// The shared tables were made for another application.
     #[error("`{app}` needs {table}, which the shared tables do not have: build them from the same configuration")]
     MissingTable {

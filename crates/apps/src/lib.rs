@@ -19,6 +19,7 @@ pub mod flexkvs;
 mod forwardable;
 mod fragment;
 pub mod headers;
+pub mod ids;
 pub mod kvs;
 pub mod l2fwd;
 pub mod l3fwd;
@@ -33,6 +34,7 @@ pub mod suite;
 pub mod synthetic;
 pub mod tables;
 mod udp_service;
+pub mod vswitch;
 
 pub use app::{App, AppEntry, AppGround, AppKind, Application, Apps, Build, Flow, Place};
 pub use co_runner::CoRunner;

@@ -14,7 +14,7 @@ pub fn amount(points: &[Point], machine: &Machine) -> String {
     let kind = |searches: bool, replays: bool| -> Vec<&Settings> {
         let all = points.iter().map(|point| &point.settings);
         let is_it = |settings: &&Settings| {
-            let made = !settings.is_of_whole_systems();
+            let made = settings.is_of_frames();
             searches == (made && settings.read::<Measurement>().measure == Measure::NoDropRate)
                 && replays == (made && settings.replays())
         };
@@ -53,8 +53,8 @@ pub fn amount(points: &[Point], machine: &Machine) -> String {
 fn frames(settings: &Settings, machine: &Machine) -> Option<f64> {
     let sizes_vary =
         settings.read::<Sizes>().packet_sizes != PacketSizes::Fixed && settings.app_shape().requests.is_none();
-    // Whole systems send what TCP lets them.
-    if sizes_vary || settings.read::<Arrivals>().arrival == Arrival::PingPong || settings.is_of_whole_systems() {
+    // Several hosts send what their windows let them.
+    if sizes_vary || settings.read::<Arrivals>().arrival == Arrival::PingPong || !settings.is_of_frames() {
         return None;
     }
     let nic = &machine.hardware.nic;

@@ -107,7 +107,7 @@ fn try_files(input: &Input) -> Result<Vec<String>, CliError> {
         let settings = &point.settings;
         let Capture { pcap, .. } = settings.read();
         let files = (settings.replays(), pcap.clone(), settings.read::<Empirical>().size_file);
-        if settings.is_of_whole_systems() || tried.contains(&files) {
+        if !settings.is_of_frames() || tried.contains(&files) {
             continue;
         }
         tried.push(files);

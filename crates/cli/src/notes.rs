@@ -28,7 +28,7 @@ use store::{about_hot_places, about_long_values, about_preloaded_pairs};
 /// What speaks against a point's settings.
 pub fn about_settings(point: &Point, machine: &Machine) -> Vec<String> {
     let settings = &point.settings;
-    if settings.is_of_whole_systems() {
+    if !settings.is_of_frames() {
         return Vec::new();
     }
     let mut notes = of_interface(point, machine);

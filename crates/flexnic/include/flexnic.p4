@@ -70,7 +70,8 @@ struct dma_t {
     bit<32>         length;
     dma_direction_t direction;
     bit<64>         address;
-    // The cache that the data goes to: 0 as the machine has it, 1 to 3 a level. The machines so far have no way to choose.
+    // Where the data goes: 0 and 3 as the machine has it, with DDIO the last-level cache; 1 memory, past all caches; 2 a core's own cache,
+    // for which no machine so far has a way: the packet is the drop dma_cache.
     bit<2>          cache;
     // The core of that cache.
     bit<8>          core;

@@ -75,13 +75,26 @@ fn tuple(task: u32) -> Vec<u8> {
     let mut dccp = vec![0, 9, 0, 5, 3, 0, 0, 0, 2 << 1, 0x12, 0x34, 0x56];
     dccp.extend(task.to_be_bytes());
     dccp.extend([7; 356]);
-    ip(33, 0, (1, 2), &dccp)
+    dccp_frame((1, 2), dccp)
+}
+
+/// A frame of DCCP with a right checksum.
+fn dccp_frame((src, dst): (u8, u8), mut dccp: Vec<u8>) -> Vec<u8> {
+    let length = (dccp.len() as u16).to_be_bytes();
+    let covered = [&[10, 0, 0, src, 10, 0, 0, dst, 0, 33], &length[..], &dccp].concat();
+    let mut sum: u32 = covered.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    dccp[6..8].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    ip(33, 0, (src, dst), &dccp)
 }
 
 /// Section 4.1: tuples lose their headers and are acknowledged while the worker's queue has room.
 #[test]
 fn tuples_are_acknowledged_only_when_the_queue_has_room() {
-    let entries = "[[entry]]\ntable = \"workers\"\nmatch = { \"hdr.tuple_.to\" = 4 }\naction = \"to_worker\"\ndata = { queue = 3 }\n";
+    let entries = "[[entry]]\ntable = \"workers\"\nmatch = { \"hdr.ipv4.dst\" = \"10.0.0.2\", \"hdr.tuple_.to\" = 4 }\n\
+                   action = \"to_worker\"\ndata = { queue = 3 }\n";
     for mut pipeline in pipelines("storm.p4", entries) {
         *register(&mut pipeline, "tail", 3) = 1;
         let outputs = arrive(&mut pipeline, &tuple(4));
@@ -95,14 +108,71 @@ fn tuples_are_acknowledged_only_when_the_queue_has_room() {
         assert!(is_sound(&ack[14..34]));
         let pseudo = [&ack[26..34], &[0, 33, 0, 16], &ack[34..]].concat();
         assert!(is_sound(&pseudo), "RFC 4340, section 9.1");
-        let DmaOutcome::Transfers(bytes, transfers) = dma(&mut pipeline, &kept.packet, 3) else { panic!("transfers") };
+        assert_eq!(kept.mark, 1);
+        let state = BufferState::Fits;
+        let fields = NicFields { queue: 3, mark: 1, entry: ENTRY, buffer: BUFFER, state, ..NicFields::default() };
+        let DmaOutcome::Transfers(bytes, transfers) = pipeline.dma(&kept.packet, &fields) else { panic!("transfers") };
         let [data, entry] = transfers else { panic!("two transfers") };
         assert_eq!((data.offset, data.length, data.address, entry.address), (64, 360, BUFFER, ENTRY));
         assert_eq!(bytes[64..68], [0, 0, 0, 4], "the tuple alone");
         // The queue is full now: neither a tuple nor a word.
         assert_eq!(arrive(&mut pipeline, &tuple(4)), []);
-        // Tasks of other machines are not this NIC's to acknowledge.
+        // Tasks of other machines are not this NIC's to acknowledge, and what was spoilt on the way is nobody's.
         assert_eq!(arrive(&mut pipeline, &tuple(5)).len(), 1);
+        *register(&mut pipeline, "tail", 3) = 100;
+        let mut spoilt = tuple(4);
+        spoilt[300] ^= 1;
+        assert_eq!(arrive(&mut pipeline, &spoilt), []);
+        // A trace shows both, as if there were always room.
+        *register(&mut pipeline, "tail", 3) = *register(&mut pipeline, "head", 3);
+        let (outputs, events) = pipeline.trace(&tuple(4), 1);
+        assert_eq!(outputs.iter().map(|output| output.port).collect::<Vec<_>>(), [None, Some(1)]);
+        assert!(events.iter().any(|event| format!("{event:?}").contains("StormEgress")), "{events:?}");
+    }
+}
+
+/// Sections 2.3 and 4.1: the NIC prepends headers, and sends what the window lets through.
+#[test]
+fn tuples_leave_with_headers_as_far_as_the_window_goes() {
+    let entries = "[[entry]]\ntable = \"senders\"\nmatch = { \"hdr.tuple_.from\" = 9 }\naction = \"from_here\"\n\
+                   data = { mac = \"02:00:00:00:00:01\", address = \"10.0.0.1\" }\n\
+                   [[entry]]\ntable = \"places\"\nmatch = { \"hdr.tuple_.to\" = 4 }\naction = \"to_there\"\n\
+                   data = { by = 2, mac = \"02:00:00:00:00:02\", address = \"10.0.0.2\" }\n\
+                   [[entry]]\ntable = \"peers\"\nmatch = { \"hdr.ipv4.src\" = \"10.0.0.2\" }\naction = \"on\"\ndata = { by = 2 }\n";
+    let bare = [&[0; 12][..], &[0x88, 0xb5, 0, 0, 0, 4, 0, 0, 0, 9], &[7; 352]].concat();
+    for mut pipeline in pipelines("storm.p4", entries) {
+        let leave = |pipeline: &mut Pipeline, us: u64, packet: &[u8]| {
+            let fields = NicFields { port: 1, stamp: us * 1_000_000, ..NicFields::default() };
+            let mut left = Vec::new();
+            pipeline.process_nic(packet, &fields, true, &mut |output| left.push(output.to_owned()));
+            left
+        };
+        let frame = leave(&mut pipeline, 1, &bare).remove(0).packet;
+        assert_eq!(frame.len(), 406);
+        assert_eq!(
+            (&frame[..14], &frame[34..38]),
+            (&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0][..], &[0, 9, 0, 4][..])
+        );
+        assert_eq!(frame[43..46], [0, 0, 1], "the first sequence number");
+        assert!(is_sound(&frame[14..34]));
+        assert!(is_sound(&[&frame[26..34], &[0, 33, 1, 116], &frame[34..]].concat()));
+        let sent =
+            |pipeline: &mut Pipeline, us: u64| (0..20).filter(|_| !leave(pipeline, us, &bare).is_empty()).count();
+        assert_eq!(sent(&mut pipeline, 1), 3, "a window of four");
+        let acknowledge = |pipeline: &mut Pipeline, sequence: u8| {
+            let ack = vec![0, 4, 0, 9, 4, 0, 0, 0, 3 << 1, 0, 0, sequence, 0, 0, 0, sequence];
+            assert_eq!(arrive(pipeline, &dccp_frame((2, 1), ack)), [], "it ends in the NIC");
+        };
+        acknowledge(&mut pipeline, 1);
+        assert_eq!(sent(&mut pipeline, 1), 2, "one more than was acknowledged");
+        // A gap: the window of five is two, and two are in flight.
+        acknowledge(&mut pipeline, 4);
+        assert_eq!(sent(&mut pipeline, 1), 0);
+        assert_eq!(sent(&mut pipeline, 131), 2, "the timeout emptied the pipe");
+        // Of tasks that nobody knows nothing leaves.
+        let mut strange = bare.clone();
+        strange[21] = 8;
+        assert_eq!(leave(&mut pipeline, 131, &strange), []);
     }
 }
 
@@ -185,14 +255,14 @@ fn frames_go_to_the_cache_while_there_are_credits() {
             other => panic!("{other:?}"),
         };
         let caches: Vec<u8> = (0..6).map(|_| cache(&mut pipeline)).collect();
-        assert_eq!(caches, [3, 3, 3, 3, 0, 0]);
+        assert_eq!(caches, [3, 3, 3, 3, 1, 1]);
         // Software gives two back by a frame that ends in the NIC.
         let credits = [&[0; 11][..], &[2, 0x88, 0xb5], &[0; 46]].concat();
         let mut left = 0;
         pipeline.process_nic(&credits, &NicFields::default(), true, &mut |_| left += 1);
         assert_eq!(left, 0);
         let caches: Vec<u8> = (0..3).map(|_| cache(&mut pipeline)).collect();
-        assert_eq!(caches, [3, 3, 0]);
+        assert_eq!(caches, [3, 3, 1]);
     }
 }
 

@@ -12,6 +12,7 @@ mod registry;
 pub mod run;
 pub mod scenario;
 pub mod settings;
+pub mod storm;
 pub mod systems;
 pub mod tas;
 pub mod tasnic;

@@ -95,6 +95,7 @@ impl<C: Cpu + 'static> PacketLoop<C> {
             }
             Verdict::Transmit(_) => self.drop(cpu, index, "no_such_port"),
             Verdict::Drop(cause) => self.drop(cpu, index, cause),
+            Verdict::Take => self.consume(cpu, index),
             Verdict::Keep => {
                 self.kept += 1;
                 self.kept_buffers += packet.buffers();

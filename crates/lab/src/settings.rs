@@ -167,7 +167,17 @@ impl Settings {
 
     /// Whether whole systems run, and not one server at which frames are sent.
     pub fn is_of_whole_systems(&self) -> bool {
-        !matches!(self.read::<Run>().workload, Workload::Frames | Workload::RpcEcho)
+        !matches!(self.read::<Run>().workload, Workload::Frames | Workload::RpcEcho | Workload::FlexStorm)
+    }
+
+    /// Whether frames are sent at one server.
+    pub fn is_of_frames(&self) -> bool {
+        self.read::<Run>().workload == Workload::Frames
+    }
+
+    /// Whether workers on three machines exchange tuples.
+    pub fn is_of_storm(&self) -> bool {
+        self.read::<Run>().workload == Workload::FlexStorm
     }
 
     /// Whether RPCs run over TCP as a service.

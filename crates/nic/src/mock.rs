@@ -5,10 +5,38 @@ use nicforge_units::{BitRate, Bytes, Time};
 use nicforge_wire::headers::{EthernetView, Ipv4View, UdpView, ethertype, ip_protocol};
 use nicforge_wire::{checksum, parse_frame};
 
-use crate::{NicSpec, PortId};
+use crate::{Arriving, DropCause, NicSpec, PortId, Queues, ReceiveHalf, Waiting};
 
 /// How long the mock's reads take.
 pub const READ: Time = Time::from_us(1);
+
+/// A receive half that counts frames and keeps none.
+#[derive(Default)]
+pub struct CountingHalf {
+    /// Frames that came to it.
+    pub frames: u64,
+}
+
+impl Queues for CountingHalf {
+    fn queues(&self) -> u16 {
+        1
+    }
+
+    fn waiting(&self, _queue: u16) -> Waiting {
+        Waiting::default()
+    }
+}
+
+impl<D: Dma> ReceiveHalf<D> for CountingHalf {
+    fn receive(&mut self, _dma: &mut D, _frame: &Arriving<'_>) -> Result<(), DropCause> {
+        self.frames += 1;
+        Ok(())
+    }
+
+    fn write_register(&mut self, _dma: &mut D, _index: u32, _value: u64) -> bool {
+        false
+    }
+}
 
 /// Memory, and what the device did to it.
 pub struct MockHost {

@@ -145,4 +145,6 @@ pub enum Verdict {
     Drop(&'static str),
     /// The application keeps the buffer and frees it later.
     Keep,
+    /// The application has taken what it wants of the frame, whose buffer is free.
+    Take,
 }

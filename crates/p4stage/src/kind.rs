@@ -4,8 +4,8 @@ use std::any::TypeId;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use nicforge_flexnic::p4::target::{self, Target};
-use nicforge_flexnic::p4::{Engine, Options, Program, Shared, entries};
+use nicforge_flexnic::p4::target::{self, Layout, Target};
+use nicforge_flexnic::p4::{Engine, Options, Pipeline, Program, Shared, entries};
 use nicforge_nic::PortId;
 use nicforge_options::{Allowed, options};
 use nicforge_p4runtime::{Listen, ListenError, Loaded, Running, serve};
@@ -80,6 +80,24 @@ pub(crate) fn read(file: &str) -> Result<String, P4Error> {
     std::fs::read_to_string(file).map_err(fail)
 }
 
+/// Places `program` on the target of a file, or on the default one.
+pub(crate) fn place(program: &Program, file: Option<&str>) -> Result<(Target, Layout), P4Error> {
+    let target = match file {
+        None => Target::default(),
+        Some(file) => Target::from_toml(&read(file)?)
+            .map_err(|error| P4Error::File { file: file.to_owned(), error: error.to_string() })?,
+    };
+    let refused = |refusal: target::Refusal| P4Error::Fit { target: target.name.clone(), refusal: refusal.to_string() };
+    let layout = target::place(program, &target).map_err(refused)?;
+    Ok((target, layout))
+}
+
+/// Puts the entries of a file into `pipeline`'s tables.
+pub(crate) fn load_entries(pipeline: &mut Pipeline, file: &str) -> Result<(), P4Error> {
+    let loaded = entries::load(pipeline, &read(file)?);
+    loaded.map_err(|error| P4Error::File { file: file.to_owned(), error: error.to_string() })
+}
+
 impl StageKind for P4Kind {
     const NAME: &'static str = "p4";
     const ABOUT: &'static str = "a P4-16 program on the packets that come and go";
@@ -96,20 +114,12 @@ impl StageKind for P4Kind {
         if program.architecture() == "FlexNIC" {
             return Err(P4Error::Interface(file.clone()).into());
         }
-        let target = match &options.p4_target {
-            None => Target::default(),
-            Some(file) => Target::from_toml(&read(file)?)
-                .map_err(|error| P4Error::File { file: file.clone(), error: error.to_string() })?,
-        };
-        let layout = target::place(&program, &target);
-        let layout =
-            layout.map_err(|refusal| P4Error::Fit { target: target.name.clone(), refusal: refusal.to_string() })?;
+        let (target, layout) = place(&program, options.p4_target.as_deref())?;
         let engine = if options.p4_interpret { Engine::Interpreter } else { Engine::Compiled };
         let seed = u64::from(plan.port.0) + 1;
         let mut pipeline = program.pipeline(engine, seed).map_err(|error| P4Error::Program(error.to_string()))?;
         if let Some(file) = &options.p4_entries {
-            entries::load(&mut pipeline, &read(file)?)
-                .map_err(|error| P4Error::File { file: file.clone(), error: error.to_string() })?;
+            load_entries(&mut pipeline, file)?;
         }
         let shared = Shared::new(pipeline, Some(options.p4_cpu_port));
         shared.set_cycles(layout.cycles);

@@ -51,6 +51,7 @@ proptest! {
     ) {
         let (mut plain, mut helped) = (Server::plain(64), Server::helped_on(2, 64));
         helped.partition(1 << 31);
+        (0..20).step_by(3).for_each(|number| helped.read_by_all(number));
         for (request, last) in steps {
             if let Some(last) = last {
                 helped.partition(last.min(u32::MAX - 1));
@@ -58,6 +59,25 @@ proptest! {
             prop_assert_eq!(plain.ask(&request), helped.ask(&request), "{:?}", request);
         }
     }
+}
+
+/// Of a key that all cores read, GETs stay where RSS brings their client; SETs go to the key's core (CREW).
+#[test]
+fn all_cores_read_a_key_and_one_writes_it() {
+    let mut server = Server::helped_on(2, 64);
+    server.read_by_all(1);
+    let mut at_each = |last: u32, request: &Request| {
+        server.partition(last);
+        let before = [0, 1].map(|core| server.counter_of(core, "messages"));
+        server.ask(request).expect("a reply");
+        [0, 1].map(|core| server.counter_of(core, "messages") - before[core])
+    };
+    let (all_to_first, all_to_second) = (u32::MAX - 1, 0);
+    let set = Request::set(&key(1), b"value");
+    assert_eq!([at_each(all_to_first, &set), at_each(all_to_second, &set)], [[1, 0], [0, 1]]);
+    let (own, other) = (Request::get(&key(1)), Request::get(&key(2)));
+    assert_eq!(at_each(all_to_first, &own), at_each(all_to_second, &own), "its client's core");
+    assert_eq!([at_each(all_to_first, &other), at_each(all_to_second, &other)], [[1, 0], [0, 1]]);
 }
 
 #[test]

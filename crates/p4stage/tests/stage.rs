@@ -6,10 +6,10 @@ use std::rc::Rc;
 use nicforge_flexnic::p4::Program;
 use nicforge_flexnic::p4::target::{self, Target};
 use nicforge_interfaces::suite::{InFront, PORT, Received, in_front};
-use nicforge_nic::mock::{spec, udp_frame};
+use nicforge_nic::mock::{CountingHalf, spec, udp_frame};
 use nicforge_nic::stage::Stage;
 use nicforge_nic::transmit::{Bridged, Departure, Egress};
-use nicforge_nic::{Arriving, DropCause, Nic, Queues, ReceiveHalf, RxFlags, Waiting, registers};
+use nicforge_nic::{Nic, RxFlags, registers};
 use nicforge_options::{Options, Values};
 use nicforge_p4stage::{P4Kind, P4Options};
 use nicforge_platform::{Addr, AddressSpace, Dma, Flat, FlatCpu, FlatDma, Ground};
@@ -135,33 +135,10 @@ impl Egress for Wire {
     fn bridge(&mut self, _frame: Bridged) {}
 }
 
-/// An interface that nothing comes to.
-struct Nobody;
-
-impl Queues for Nobody {
-    fn queues(&self) -> u16 {
-        1
-    }
-
-    fn waiting(&self, _queue: u16) -> Waiting {
-        Waiting::default()
-    }
-}
-
-impl<D: Dma> ReceiveHalf<D> for Nobody {
-    fn receive(&mut self, _dma: &mut D, _frame: &Arriving<'_>) -> Result<(), DropCause> {
-        panic!("the program sends the frame back")
-    }
-
-    fn write_register(&mut self, _dma: &mut D, _index: u32, _value: u64) -> bool {
-        false
-    }
-}
-
 /// When a frame that the program sends back has left.
 fn turn_round(stage: Box<dyn Stage<FlatDma>>) -> Time {
     let (mut dma, mut wire) = (FlatDma::new(FlatCpu::new(AddressSpace::default().end())), Wire::default());
-    let mut nic = Nic::new(&spec(), Box::new(Nobody), &[], Addr(0));
+    let mut nic = Nic::new(&spec(), Box::new(CountingHalf::default()), &[], Addr(0));
     nic.stages.push(stage);
     let start = dma.now();
     nic.receive(&mut dma, &udp_frame(100, 4), start);

@@ -2,8 +2,8 @@
 
 use crate::Addr;
 
-/// What a core or a device is about to do. It only helps a real cache, or the machine that simulates: nothing in memory
-/// changes, whatever the address. Grounds ignore hints that they cannot use.
+/// What a core or a device is about to do. It only helps caches, real or modelled, or the machine that simulates: nothing in
+/// memory changes, whatever the address. Grounds ignore hints that they cannot use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
     /// A core reads `len` bytes at `at` soon: a prefetch instruction. A model charges it as a read that overlaps with
@@ -45,6 +45,8 @@ pub enum Hint {
         /// How long it is.
         len: usize,
     },
+    /// A device's next write goes to memory, past all caches, if the machine can do that.
+    PastCaches,
     /// A device reads `len` bytes at `at` soon, which no agent changes any more.
     Read {
         /// Where they begin.

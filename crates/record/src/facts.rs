@@ -101,8 +101,10 @@ impl Steadiness {
     pub fn of(metrics: &Metrics) -> Steadiness {
         let arrived = metrics.offered_mpps;
         // Whole systems send to each other; clients that wait for answers bound what is underway.
-        let closed_loop =
-            metrics.bandwidth_gbps.is_some() || metrics.rpc_mps.is_some() || metrics.requests_timed_out.is_some();
+        let closed_loop = metrics.bandwidth_gbps.is_some()
+            || metrics.rpc_mps.is_some()
+            || metrics.tuples_mps.is_some()
+            || metrics.requests_timed_out.is_some();
         let stayed = 1.0 - metrics.drop_fraction - metrics.throughput_mpps / arrived;
         let grew = !closed_loop && arrived > 0.0 && stayed > BACKLOG_NOISE;
         Steadiness {

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 pub use comparison::{ComparedRow, Comparison};
 pub use cores::CoreFigures;
 pub use facts::{Facts, Steadiness, Wire};
-pub use metrics::{CpuTime, CyclesPerPacket, Latency, Metrics, drop_fraction};
+pub use metrics::{CpuTime, CyclesPerPacket, Latency, Metrics, TupleTimes, drop_fraction};
 pub use settings::{MachineParameter, Origin, Setting, share};
 pub use stages::StageFigures;
 pub use timeline::{Switch, TimelineEntry};

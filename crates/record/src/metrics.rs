@@ -142,6 +142,15 @@ pub struct Metrics {
     /// How evenly connections were served: Jain's index of their answers; only of RPCs over several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fairness: Option<f64>,
+    /// Tuples that workers took, millions a second; only of FlexStorm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tuples_mps: Option<f64>,
+    /// Those of them that counters took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted_mps: Option<f64>,
+    /// Where tuples spend their time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tuple_us: Option<TupleTimes>,
     /// Highest rate without loss (RFC 2544), Gbit/s of frame bytes; only in that mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_drop_gbps: Option<f64>,
@@ -163,6 +172,17 @@ pub struct Latency {
     /// The distribution: pairs of (percentile, microseconds), rising.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<(f64, f64)>,
+}
+
+/// Mean times of a tuple, in microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TupleTimes {
+    /// From its arrival at the worker's machine to the worker.
+    pub input: f64,
+    /// In the worker's hands.
+    pub work: f64,
+    /// From the worker that gives it to the other machine's wire; of tuples for other machines.
+    pub output: f64,
 }
 
 /// Shares of a core's time, waiting for memory and registers included.

@@ -93,8 +93,13 @@ const GB_PER_S: Unit = Unit::Plain("GB/s");
 
 /// All metrics in the schema's order; drops by cause are apart, since causes are open-ended.
 #[rustfmt::skip]
-pub const METRICS: [Metric; 49] = [
+pub const METRICS: [Metric; 54] = [
     metric("rpc_mps", "RPCs", Unit::Plain("M/s"), More, Some("RPCs"), |m| m.rpc_mps),
+    metric("tuples_mps", "tuples", Unit::Plain("M/s"), More, Some("tuples"), |m| m.tuples_mps),
+    metric("counted_mps", "counted", Unit::Plain("M/s"), More, Some("counted"), |m| m.counted_mps),
+    metric("tuple_us.input", "tuple waits", MICROS, Less, Some("input"), |m| m.tuple_us.as_ref().map(|t| t.input)),
+    metric("tuple_us.work", "tuple worked on", MICROS, Less, Some("work"), |m| m.tuple_us.as_ref().map(|t| t.work)),
+    metric("tuple_us.output", "tuple leaves", MICROS, Less, Some("output"), |m| m.tuple_us.as_ref().map(|t| t.output)),
     metric("bandwidth_gbps", "bandwidth", GBPS, More, Some("payload"), |m| m.bandwidth_gbps),
     metric("throughput_gbps", "throughput", GBPS, More, Some("sent"), |m| Some(m.throughput_gbps)),
     metric("misses_per_kb", "misses/KB", LINES, Less, Some("misses/KB"), |m| m.misses_per_kb),

@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use nicforge_nic::mock::{spec, udp_frame};
+use nicforge_nic::mock::{CountingHalf, spec, udp_frame};
 use nicforge_nic::stage::Stage;
 use nicforge_nic::transmit::{Bridged, Departure, Egress};
-use nicforge_nic::{Arriving, DropCause, Nic, PortId, Queues, ReceiveHalf, Waiting};
+use nicforge_nic::{Nic, PortId};
 use nicforge_options::{Options, Values};
-use nicforge_platform::{Addr, AddressSpace, Dma, Flat, FlatCpu, FlatDma};
+use nicforge_platform::{Addr, AddressSpace, Flat, FlatCpu, FlatDma};
 use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
 
@@ -50,33 +50,6 @@ pub fn check_with<K: StageKind>(options: &K::Options) {
         }
     }
     bench.receive(&frame);
-}
-
-/// An interface that counts what comes to it.
-#[derive(Default)]
-struct Software {
-    frames: u64,
-}
-
-impl Queues for Software {
-    fn queues(&self) -> u16 {
-        1
-    }
-
-    fn waiting(&self, _queue: u16) -> Waiting {
-        Waiting::default()
-    }
-}
-
-impl<D: Dma> ReceiveHalf<D> for Software {
-    fn receive(&mut self, _dma: &mut D, _frame: &Arriving<'_>) -> Result<(), DropCause> {
-        self.frames += 1;
-        Ok(())
-    }
-
-    fn write_register(&mut self, _dma: &mut D, _index: u32, _value: u64) -> bool {
-        false
-    }
 }
 
 /// Counts what leaves.
@@ -124,7 +97,7 @@ impl Bench {
         if let Some(start) = start {
             start(&mut dma.cpu).unwrap_or_else(|error| panic!("{}: {error}", K::NAME));
         }
-        let mut nic = Nic::new(&spec(), Box::new(Software::default()), &[], Addr(space.end()));
+        let mut nic = Nic::new(&spec(), Box::new(CountingHalf::default()), &[], Addr(space.end()));
         nic.stages.push(stage);
         Bench { nic, dma, wire: Wire::default(), now: Time::ZERO, arrived: 0, registers }
     }
@@ -152,7 +125,7 @@ impl Bench {
     /// Every frame is in one place.
     fn judge(&mut self) {
         let half: &mut dyn std::any::Any = &mut *self.nic.receive;
-        let delivered = half.downcast_mut::<Software>().expect("the bench's own").frames;
+        let delivered = half.downcast_mut::<CountingHalf>().expect("the bench's own").frames;
         let stages = &self.nic.stages;
         let out = delivered
             + self.wire.frames

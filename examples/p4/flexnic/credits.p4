@@ -5,6 +5,7 @@
 // Frames that the cache has room for.
 const bit<64> IN_CACHE = 4;
 const bit<2> LAST_LEVEL = 3;
+const bit<2> MEMORY = 1;
 // IEEE 802, local experimental; the credits stand in the source address.
 const bit<16> CREDITS = 0x88b5;
 
@@ -62,7 +63,7 @@ control CreditDma(inout headers_t hdr, inout metadata_t meta, inout flexnic_t ni
     bit<2> cache;
     apply {
         in_hand.read(frames, 0);
-        cache = 0;
+        cache = MEMORY;
         if (frames < IN_CACHE) {
             cache = LAST_LEVEL;
             in_hand.write(0, frames + 1);

@@ -10,9 +10,8 @@ use tempfile::TempDir;
 pub fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for part in
-        ["machines", "scenarios", "scenarios/calibration", "scenarios/paper", "scenarios/captures", "examples/p4"]
-    {
+    let scenarios = ["scenarios", "scenarios/calibration", "scenarios/paper", "scenarios/captures"];
+    for part in ["machines", "examples/p4", "examples/p4/flexnic"].into_iter().chain(scenarios) {
         std::fs::create_dir_all(folder.path().join(part)).unwrap();
         for entry in std::fs::read_dir(root.join(part)).unwrap() {
             let entry = entry.unwrap();

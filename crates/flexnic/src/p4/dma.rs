@@ -37,7 +37,7 @@ pub struct Transfer {
     pub direction: Direction,
     /// First byte in host memory.
     pub address: u64,
-    /// Level of the cache that the data goes to; 0: as the machine has it.
+    /// Where the data goes: 0 and 3 as the machine has it, 1 to memory, 2 to a core's own cache.
     pub cache: u8,
     /// The core of that cache.
     pub core: u8,

@@ -292,6 +292,7 @@ impl Pipeline {
 
     /// The same with a trace of what happened; the interpreter runs it.
     pub fn trace(&mut self, packet: &[u8], port: u32) -> (Vec<OwnedOutput>, Vec<Event>) {
+        flexnic::free_entries(self);
         self.core.machine.trace = Some(Vec::new());
         let outputs = self.process(packet, port);
         flexnic::trace(self, &outputs, port);

@@ -88,6 +88,9 @@ pub fn check_live(settings: &Settings) -> Result<(), LiveRunError> {
     if settings.is_of_rpcs() {
         return only("RPCs over TCP as a service", "use a scenario of frames, or `nicforge sockets`");
     }
+    if settings.is_of_storm() {
+        return only("FlexStorm", "use a scenario of frames");
+    }
     if settings.app_shape().requests.is_some() {
         return only("the key-value store's clients", "set app to another");
     }

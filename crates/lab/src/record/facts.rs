@@ -12,7 +12,7 @@ use crate::settings::Settings;
 
 /// Those of a point with `settings` on `machine`.
 pub(super) fn of(settings: &Settings, machine: &Machine) -> Facts {
-    if settings.is_of_whole_systems() || settings.is_of_rpcs() {
+    if !settings.is_of_frames() {
         return Facts::default();
     }
     let hardware = &machine.hardware;

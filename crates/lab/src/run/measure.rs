@@ -230,7 +230,8 @@ pub fn finish(mut built: Built, io: &RunIo) -> Result<(), RunError> {
     }
 }
 
-fn write_capture(path: &Path, mut frames: Vec<Captured>) -> Result<(), RunError> {
+/// Writes `frames` in the order of their times.
+pub(crate) fn write_capture(path: &Path, mut frames: Vec<Captured>) -> Result<(), RunError> {
     // Ports depart independently; a capture is in order of time.
     frames.sort_by_key(|frame| (frame.time, frame.port));
     let mut frames = frames.iter();

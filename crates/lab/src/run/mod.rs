@@ -17,6 +17,8 @@ mod plan;
 mod requests;
 mod search;
 pub(crate) mod stages;
+#[cfg(test)]
+mod tests;
 mod traffic;
 
 use std::path::PathBuf;
@@ -37,6 +39,7 @@ pub(crate) use app::{app_config, app_of_settings};
 pub(crate) use build::{core_of, driver_costs, nic_spec};
 pub(crate) use interface::heuristic;
 pub use interface::ring_frames;
+pub(crate) use measure::write_capture;
 pub use plan::{at_fault, check_point};
 pub use search::trials_max;
 pub use traffic::{SourceError, check_replay, line_of, traffic_source};
@@ -159,6 +162,9 @@ pub fn run_point(
     }
     if settings.is_of_rpcs() {
         return crate::tas::run_point(machine, settings, seed, progress);
+    }
+    if settings.is_of_storm() {
+        return crate::storm::run_point(machine, settings, seed, io, progress);
     }
     match settings.read::<Measurement>().measure {
         Measure::NoDropRate => search::no_drop_rate(machine, settings, seed, progress),

@@ -25,7 +25,7 @@ use crate::settings::Settings;
 /// What [`run_point`](super::run_point) would fail with before its first packet; see [`at_fault`].
 /// What captures and size files say shows [`traffic_source`](super::traffic_source).
 pub fn check_point(machine: &Machine, settings: &Settings, seed: u64) -> Result<(), RunError> {
-    if settings.is_of_whole_systems() || settings.is_of_rpcs() {
+    if !settings.is_of_frames() {
         return Ok(());
     }
     plan(machine, settings, &hardware_of(machine, settings), seed)?;

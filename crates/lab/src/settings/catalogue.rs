@@ -10,6 +10,7 @@ use nicforge_options::{Owner, Vocabulary};
 use crate::packet_loop::Burst;
 use crate::registry::Registry;
 use crate::run::options::*;
+use crate::storm::options::StormOptions;
 use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SwitchOptions, SystemOptions, TcpOptions, Web};
 use crate::tas::LinuxOptions;
 use crate::tas::options::{RpcOptions, TasOptions};
@@ -59,12 +60,13 @@ impl Catalogue {
             lab::<Iscsi>("workload = iscsi_initiator"),
             lab::<Web>("workload = web_server"),
             lab::<TcpOptions>(TCP),
-            lab::<LinkOptions>(TCP),
-            lab::<SwitchOptions>("link_gbps"),
+            lab::<LinkOptions>(LINKS),
+            lab::<SwitchOptions>("link_gbps, workload = flexstorm"),
             lab::<RpcOptions>(RPCS),
             lab::<TasOptions>(RPCS),
             lab::<LinuxOptions>("a host's TCP in a kernel (rpc_server, rpc_clients = linux)"),
             lab::<TasnicOptions>("TCP of a host on its NIC (rpc_server, rpc_clients = tasnic)"),
+            lab::<StormOptions>("workload = flexstorm"),
             lab::<Burst>(FRAMES),
         ]);
         owners.extend(traffic());
@@ -118,6 +120,7 @@ const FRAMES: &str = "workload = frames";
 const SYSTEMS: &str = "whole systems (every other workload)";
 const RPCS: &str = "workload = rpc_echo";
 const TCP: &str = "whole systems, workload = rpc_echo";
+const LINKS: &str = "whole systems, workload = rpc_echo, workload = flexstorm";
 
 /// An owner of the lab, which a point chooses by `choice`.
 fn lab<O: nicforge_options::Options>(choice: &'static str) -> Owner {

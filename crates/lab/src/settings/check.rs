@@ -10,12 +10,15 @@ use nicforge_wire::traffic::FRAME_BYTES_MAX;
 use super::Settings;
 use crate::machine::Machine;
 use crate::run::options::*;
+use crate::storm::options::{Help, StormOptions};
 use crate::systems::options::SystemOptions;
 use crate::tas::options::{Carrier, RpcOptions, TasOptions};
 use crate::tasnic::options::TasnicOptions;
 
 /// Cores of a whole system, at most. One connection, as an initiator has, is one process's.
 const SYSTEM_CORES_MOST: usize = 16;
+/// Queues of a machine's NIC with FlexStorm, at most.
+const STORM_QUEUES: usize = 5;
 /// Entries of a time line, at most: more than that no plot shows.
 const TIMELINE_MOST: f64 = 10_000.0;
 
@@ -28,6 +31,9 @@ impl Settings {
         }
         if self.is_of_rpcs() {
             return self.check_rpcs(machine);
+        }
+        if self.is_of_storm() {
+            return self.check_storm();
         }
         self.check_cores(machine)?;
         self.check_interface()?;
@@ -122,6 +128,20 @@ impl Settings {
             let what = format!("a flow-group takes {fpcs} FPCs, and an island has {have}");
             (what, format!("let tasnic_pre_fpcs and tasnic_post_fpcs be {} together", have - 1))
         })
+    }
+
+    fn check_storm(&self) -> Result<(), Finding> {
+        let help = self.read::<StormOptions>().storm_help;
+        let played = self.shape_of(1).is_some_and(|shape| shape.played);
+        let fits = !played && (help == Help::Software || self.interface() == "flexnic");
+        ensure(fits, &["interface", "storm_help"], || {
+            (
+                format!("storm_help \"{}\" does not go with interface \"{}\"", help.word(), self.interface()),
+                "with storm_help = \"nic\" set interface = \"flexnic\", else such as priv_ring".to_string(),
+            )
+        })?;
+        let queues = Queues { nics: 1, each: STORM_QUEUES, inner: None };
+        self.description().map_or(Ok(()), |interface| interface.check(self, &queues))
     }
 
     fn check_systems(&self, machine: &Machine) -> Result<(), Finding> {

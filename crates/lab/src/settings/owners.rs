@@ -7,6 +7,7 @@ use nicforge_options::{Options, Owner};
 use super::Settings;
 use crate::packet_loop::Burst;
 use crate::run::options::*;
+use crate::storm::options::StormOptions;
 use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SwitchOptions, SystemOptions, TcpOptions, Web};
 use crate::tas::LinuxOptions;
 use crate::tas::options::{Carrier, RpcOptions, TasOptions};
@@ -159,6 +160,17 @@ impl<'a> Chosen<'a> {
         self.add::<WindowOptions>();
     }
 
+    fn storm(&mut self) {
+        self.add::<StormOptions>();
+        self.add::<TransmitOptions>();
+        self.add::<PoolOptions>();
+        self.add::<RssOptions>();
+        self.add::<LinkOptions>();
+        self.add::<SwitchOptions>();
+        self.add::<Warmup>();
+        self.add::<WindowOptions>();
+    }
+
     fn link(&mut self) {
         self.add::<TcpOptions>();
         self.add::<LinkOptions>();
@@ -183,11 +195,15 @@ impl<'a> Chosen<'a> {
 pub(super) fn of_simulation(settings: &Settings) -> Vec<&Owner> {
     let mut chosen = Chosen::of(settings);
     chosen.add::<Run>();
-    chosen.add_if::<Cores>(!settings.is_of_rpcs());
+    chosen.add_if::<Cores>(!settings.is_of_rpcs() && !settings.is_of_storm());
     chosen.add::<Clock>();
     chosen.interface();
     if settings.is_of_rpcs() {
         chosen.rpcs();
+        return chosen.finish();
+    }
+    if settings.is_of_storm() {
+        chosen.storm();
         return chosen.finish();
     }
     if settings.is_of_whole_systems() {

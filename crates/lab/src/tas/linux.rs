@@ -11,7 +11,7 @@ use nicforge_options::{Allowed, options};
 use nicforge_platform::{Cpu, Part};
 use nicforge_units::{Cycles, Time};
 
-use super::program::{Map, SharedApp, SharedService, begin_round, sleep};
+use super::program::{Map, SharedApp, SharedService};
 use crate::world::device::Device;
 use crate::world::program::{Account, Here, Next, Notice, Program};
 
@@ -72,7 +72,7 @@ impl LinuxProgram {
 
 impl Program for LinuxProgram {
     fn step(&mut self, here: &mut Here<'_>) -> Next {
-        begin_round(here);
+        here.begin_round();
         let before = here.core.spent().clone();
         if self.round(here) {
             return Next::Again;
@@ -80,7 +80,7 @@ impl Program for LinuxProgram {
         here.core.count_as_idle(&before);
         self.asleep = true;
         let due = self.service.borrow().due(here.core.now());
-        if self.app.borrow().has_untold() { Next::Again } else { sleep(here, due.max(here.core.now())) }
+        if self.app.borrow().has_untold() { Next::Again } else { here.sleep(due.max(here.core.now())) }
     }
 
     fn notice(&mut self, _devices: &mut [Box<dyn Device>], notice: Notice) -> Option<Time> {

@@ -74,7 +74,7 @@ impl ServiceProgram {
 
     fn poll(&mut self, here: &mut Here<'_>) -> Next {
         if self.at == 0 {
-            begin_round(here);
+            here.begin_round();
             self.began = here.core.now();
             self.idle_since = Some(here.core.spent().clone());
             self.serves = self.crew.borrow_mut().begin_round(self.number, self.began);
@@ -131,23 +131,8 @@ impl ServiceProgram {
         let Some(before) = idle else { return Next::Again };
         here.core.count_as_idle(&before);
         let groups = self.serves.iter().map(|&group| self.groups[group].borrow().due(now));
-        sleep(here, groups.fold(crew.wakes_at(), Time::min))
+        here.sleep(groups.fold(crew.wakes_at(), Time::min))
     }
-}
-
-/// What a round begins with: time comes to now, and what was published until then is seen.
-pub fn begin_round(here: &mut Here<'_>) {
-    here.core.idle_until(here.now);
-    while here.published.front().is_some_and(|&time| time <= here.core.now()) {
-        here.published.pop_front();
-    }
-    here.core.begin_burst();
-}
-
-/// Sleeps until `due`, or until something is published.
-pub fn sleep(here: &Here<'_>, due: Time) -> Next {
-    let published = here.published.front().copied().unwrap_or(Time::NEVER);
-    Next::At(due.min(published))
 }
 
 impl Program for ServiceProgram {
@@ -206,14 +191,14 @@ impl AppProgram {
 
 impl Program for AppProgram {
     fn step(&mut self, here: &mut Here<'_>) -> Next {
-        begin_round(here);
+        here.begin_round();
         let before = here.core.spent().clone();
         let mut app = self.app.borrow_mut();
         if app.step(&mut *here.cpu(), &*self.map) {
             return Next::Again;
         }
         here.core.count_as_idle(&before);
-        if app.has_untold() { Next::Again } else { sleep(here, Time::NEVER) }
+        if app.has_untold() { Next::Again } else { here.sleep(Time::NEVER) }
     }
 
     fn notice(&mut self, _devices: &mut [Box<dyn Device>], notice: Notice) -> Option<Time> {

@@ -27,7 +27,6 @@ use super::transfer::Operation;
 use super::work::{Kind, Work};
 use crate::tas::app::FlowName;
 use crate::tas::frame::{Parsed, parse_bytes, write_ethernet, write_headers};
-use crate::tas::program::{begin_round, sleep};
 use crate::tas::rings::{Rings, SharedFlow};
 use crate::world::device::Device;
 use crate::world::program::{Here, Next, Notice, Program};
@@ -367,7 +366,7 @@ impl SlowProgram {
 
 impl Program for SlowProgram {
     fn step(&mut self, here: &mut Here<'_>) -> Next {
-        begin_round(here);
+        here.begin_round();
         let before = here.core.spent().clone();
         let mut slow = self.slow.borrow_mut();
         let any = slow.round(&mut here.cpu());
@@ -378,7 +377,7 @@ impl Program for SlowProgram {
         let now = here.core.now();
         let inbox = slow.nic.borrow().slow.inbox.front().map_or(Time::NEVER, |(at, _)| *at);
         let due = slow.stack.poll_at().unwrap_or(Time::NEVER).min(slow.control.due()).min(inbox);
-        sleep(here, due.max(now + Time::from_ns(100)))
+        here.sleep(due.max(now + Time::from_ns(100)))
     }
 
     fn notice(&mut self, _devices: &mut [Box<dyn Device>], notice: Notice) -> Option<Time> {

@@ -4,6 +4,7 @@ use nicforge_nic::{DropCounters, Nic, Waiting};
 use nicforge_platform::sim::SimDma;
 
 use super::World;
+use super::host::Host;
 use super::program::Account;
 use super::ring_device::RingDevice;
 use crate::LostError;
@@ -12,7 +13,7 @@ use crate::run::RunError;
 impl World {
     /// The first host's NICs of rings.
     pub fn rings(&self) -> impl Iterator<Item = &RingDevice> {
-        self.hosts[0].devices.iter().filter_map(|device| device.rings())
+        self.hosts[0].rings()
     }
 
     /// Frames that came in so far.
@@ -20,12 +21,15 @@ impl World {
         self.rings().map(|device| device.nic.counters.frames).sum()
     }
 
-    /// What was dropped so far, wherever that was.
+    /// What was dropped at the first host so far, wherever that was.
     pub fn drops(&self) -> DropCounters {
-        let in_nics: Vec<DropCounters> = self.rings().map(|device| device.nic.drops()).collect();
-        let in_engines = self.rings().map(|device| &device.nic.transmit.counters().refused);
-        let in_programs: Vec<DropCounters> = self.hosts[0].program_drops().collect();
-        in_nics.iter().chain(in_engines).chain(&in_programs).collect()
+        self.hosts[0].drops()
+    }
+
+    /// The same at all hosts.
+    pub fn all_drops(&self) -> DropCounters {
+        let each: Vec<DropCounters> = self.hosts.iter().map(Host::drops).collect();
+        each.iter().collect()
     }
 
     /// How full receive queues were, summed over arriving frames.
@@ -54,6 +58,11 @@ impl World {
         self.sum(|account| account.taken)
     }
 
+    /// Frames that ended at applications so far.
+    pub fn kept(&self) -> u64 {
+        self.sum(|account| account.kept)
+    }
+
     /// Frames that wait in NICs or receive rings for a core to take them.
     pub fn backlog(&self) -> u64 {
         let delivered: u64 = self.rings().map(|device| device.nic.counters.delivered).sum();
@@ -63,7 +72,7 @@ impl World {
 
     /// Frames that are somewhere between the wires, place by place.
     pub fn inside(&self) -> u64 {
-        let in_programs = self.sum(|account| account.in_hand + account.kept);
+        let in_programs = self.sum(|account| account.in_hand);
         let pushed = self.sum(|account| account.pushed);
         let served: u64 = self.rings().map(|device| device.nic.transmit.served()).sum();
         let turned = |nic: &Nic<SimDma>| nic.transmit.internal_inside() + nic.stages.inward();
@@ -77,14 +86,15 @@ impl World {
         stages.fold((0, 0), |(sent, kept), stages| (sent + stages.injected(), kept + stages.consumed()))
     }
 
-    /// Arrivals + frames of stages' own = departures + drops + frames that stages kept + inside, and every buffer is in exactly one place.
+    /// Arrivals + frames of stages' own = departures + drops + frames that stages and applications kept + inside, and every buffer is in exactly one place.
     ///
     /// # Errors
     /// When one of them does not hold.
     pub fn check_conservation(&self, buffers: u64, shared: u64) -> Result<(), RunError> {
         let (arrived, left) = (self.arrived(), self.outside.sink.total());
         let (dropped, inside) = (self.dropped(), self.inside());
-        let (sent, kept) = self.of_stages();
+        let (sent, of_stages) = self.of_stages();
+        let kept = of_stages + self.kept();
         if arrived + sent != left + dropped + inside + kept {
             return Err(LostError::Frames { arrived: arrived + sent, left: left + kept, dropped, inside }.into());
         }

@@ -34,6 +34,9 @@ pub enum End {
     Outside,
     /// A device of another host.
     Peer(Place),
+    /// A switch, which goes by the last byte of a frame's destination: host 0 is 1. The links that end at devices are its
+    /// output ports.
+    Switch,
 }
 
 /// What is at the other end of wires that lead to no host.

@@ -9,6 +9,7 @@ use nicforge_units::Time;
 use super::core_time::spent_until;
 use super::device::Device;
 use super::program::{Account, Program};
+use super::ring_device::RingDevice;
 
 /// A core and its program.
 pub struct Core {
@@ -77,6 +78,11 @@ impl Host {
         }
     }
 
+    /// The same host, where memory lines of owner `number` wake core `owners[number]`.
+    pub fn with_owners(self, owners: Vec<usize>) -> Host {
+        Host { owners, ..self }
+    }
+
     /// Core `core` plays device `device`, and owns memory lines as `owner`.
     pub fn plays(&mut self, core: usize, device: usize, owner: usize) {
         self.players[device] = Some(core);
@@ -99,6 +105,19 @@ impl Host {
     /// What all programs have of frames and buffers.
     pub fn accounts(&self) -> impl Iterator<Item = Account> {
         self.cores.iter().map(|core| core.program.account())
+    }
+
+    /// Its NICs of rings.
+    pub fn rings(&self) -> impl Iterator<Item = &RingDevice> {
+        self.devices.iter().filter_map(|device| device.rings())
+    }
+
+    /// What was dropped so far, wherever that was.
+    pub fn drops(&self) -> DropCounters {
+        let in_nics: Vec<DropCounters> = self.rings().map(|device| device.nic.drops()).collect();
+        let in_engines = self.rings().map(|device| &device.nic.transmit.counters().refused);
+        let in_programs: Vec<DropCounters> = self.program_drops().collect();
+        in_nics.iter().chain(in_engines).chain(&in_programs).collect()
     }
 
     /// Frames that programs dropped, and those that were lost behind devices that they play.

@@ -132,6 +132,21 @@ impl World {
         )
     }
 
+    /// The switch keeps all frames that it sees.
+    pub fn capture_switch(&mut self) {
+        self.net.capture = Some(Vec::new());
+    }
+
+    /// Those frames.
+    pub fn take_capture(&mut self) -> Vec<sink::Captured> {
+        self.net.capture.take().unwrap_or_default()
+    }
+
+    /// Frames that the switch had no port for.
+    pub fn unswitched(&self) -> u64 {
+        self.net.unswitched
+    }
+
     /// How far it has run.
     pub fn now(&self) -> Time {
         self.now
@@ -231,7 +246,7 @@ impl World {
     }
 
     fn check_progress(&mut self, now: Time) -> Result<(), RunError> {
-        let moved = self.outside.sink.total() + self.dropped();
+        let moved = self.outside.sink.total() + self.dropped() + self.kept();
         if moved != self.moved || self.inside() == 0 {
             (self.moved, self.moved_at) = (moved, now);
             return Ok(());

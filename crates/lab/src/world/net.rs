@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use nicforge_nic::PortId;
 use nicforge_nic::transmit::Bridged;
 use nicforge_platform::sim::Schedule;
 use nicforge_units::Time;
@@ -11,6 +12,7 @@ use super::device::{Device, Elsewhere, Nobody, WayOut};
 use super::generator::returned;
 use super::host::{Core, Host};
 use super::program::{Here, Next, Notice, Wake};
+use super::sink::Captured;
 use super::waiting::Others;
 
 /// The schedule, and the wires between devices.
@@ -28,6 +30,10 @@ pub struct Net {
     pub(super) held: Option<usize>,
     wakes: Vec<Wake>,
     bridged: Vec<Bridged>,
+    /// Frames that the switch had no port for.
+    pub(super) unswitched: u64,
+    /// Frames that it saw, if they are kept.
+    pub(super) capture: Option<Vec<Captured>>,
 }
 
 impl Net {
@@ -55,6 +61,8 @@ impl Net {
             held: None,
             wakes: Vec::new(),
             bridged: Vec::new(),
+            unswitched: 0,
+            capture: None,
         }
     }
 
@@ -301,23 +309,39 @@ impl Net {
         }
         let due = device.due();
         self.set_device_due(place, due);
-        let End::Peer(peer) = self.ends[place.host][place.number] else {
+        let end = self.ends[place.host][place.number];
+        if matches!(end, End::Outside) {
             return;
-        };
-        let mut sent = false;
+        }
         while let Some((time, frame)) = hosts.device(place).and_then(|device| device.take_sent()) {
-            sent = true;
+            let peer = match end {
+                End::Peer(peer) => Some(peer),
+                _ => self.switch(time, frame.bytes()),
+            };
+            let Some(peer) = peer else { continue };
             let back = hosts.device(peer).and_then(|device| device.send_here(time, frame));
             if let Some(buffer) = back
                 && let Some(device) = hosts.device(place)
             {
                 device.recycle(buffer);
             }
+            if let Some(device) = hosts.device(peer) {
+                let due = device.due();
+                self.set_device_due(peer, due);
+            }
         }
-        if sent && let Some(device) = hosts.device(peer) {
-            let due = device.due();
-            self.set_device_due(peer, due);
+    }
+
+    /// Where a frame goes that reaches the switch at `time`; it has no ports for others than the hosts.
+    fn switch(&mut self, time: Time, frame: &[u8]) -> Option<Place> {
+        if let Some(capture) = &mut self.capture {
+            capture.push(Captured { time, port: PortId(0), bytes: frame.to_vec() });
         }
+        let host = usize::from(*frame.get(5)?).checked_sub(1).filter(|&host| host < self.ends.len());
+        if host.is_none() {
+            self.unswitched += 1;
+        }
+        host.map(|host| Place { host, number: 0 })
     }
 
     /// Frames that stages of a device send by other ports reach the devices there.

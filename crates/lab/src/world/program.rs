@@ -42,6 +42,21 @@ impl Here<'_> {
         SimCpu::on(self.machine, self.core)
     }
 
+    /// Begins a round: time comes to now, and what was published until then is seen.
+    pub fn begin_round(&mut self) {
+        self.core.idle_until(self.now);
+        while self.published.front().is_some_and(|&time| time <= self.core.now()) {
+            self.published.pop_front();
+        }
+        self.core.begin_burst();
+    }
+
+    /// Sleeps until `due`, or until something is published.
+    pub fn sleep(&self, due: Time) -> Next {
+        let published = self.published.front().copied().unwrap_or(Time::NEVER);
+        Next::At(due.min(published))
+    }
+
     /// Runs `work` on the core, with devices that answer register reads.
     pub fn with_devices<T>(&mut self, work: impl FnOnce(&mut DeviceReader<'_>) -> T) -> T {
         let mut reach = Reach { devices: self.devices, elsewhere: self.elsewhere };
@@ -56,7 +71,7 @@ pub struct Account {
     pub taken: u64,
     /// Frames given to transmit rings.
     pub pushed: u64,
-    /// Frames that an application keeps.
+    /// Frames that ended at an application.
     pub kept: u64,
     /// Frames between poll and flush.
     pub in_hand: u64,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nicforge_flexnic::p4::{AtomicOp, Direction, Transfer};
 use nicforge_nic::DropCause;
-use nicforge_platform::{Addr, Atomic, Dma, Registered, Run};
+use nicforge_platform::{Addr, Atomic, Dma, Hint, Registered, Run};
 
 use super::layout::ENTRY_BYTES;
 
@@ -13,7 +13,13 @@ pub const OUTSIDE: DropCause = DropCause("dma_outside");
 /// An atomic operation on anything but whole words of registered memory.
 pub const BAD_ATOMIC: DropCause = DropCause("dma_atomic");
 
-/// What the engine counted.
+/// A transfer to a core's own cache, which no machine so far lets devices write to.
+pub const BAD_CACHE: DropCause = DropCause("dma_cache");
+/// Where a transfer's data may go, besides what the machine does with it (0) and its last-level cache (3).
+const MEMORY: u8 = 1;
+const OWN_CACHE: u8 = 2;
+
+/// Counters of the engine.
 #[derive(Debug, Default)]
 pub struct EngineCounters {
     /// Transfers to memory.
@@ -54,7 +60,7 @@ pub struct Reach {
     pub buffer: Run,
 }
 
-/// What a packet's transfers were.
+/// The outcome of a packet's transfers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Made {
     /// The entry was filled.
@@ -65,7 +71,7 @@ pub struct Made {
 #[derive(Debug)]
 pub struct Engine {
     registered: Registered,
-    /// What was registered before the first packet.
+    /// Memory that was registered before the first packet.
     pieces: Option<Vec<Run>>,
     /// Counters, shared with those who report them.
     pub counters: std::sync::Arc<EngineCounters>,
@@ -99,6 +105,7 @@ impl Engine {
             let refused = match transfer.atomic {
                 _ if !of_packet || length == 0 || !reached => Some(OUTSIDE),
                 Some(_) if !is_registered || !is_words => Some(BAD_ATOMIC),
+                _ if transfer.cache == OWN_CACHE => Some(BAD_CACHE),
                 _ => None,
             };
             if let Some(cause) = refused {
@@ -132,7 +139,12 @@ impl Engine {
                     dma.publish(at, bytes);
                     made.announced = true;
                 }
-                Direction::ToMemory => dma.write(at, bytes),
+                Direction::ToMemory => {
+                    if transfer.cache == MEMORY {
+                        dma.hint(Hint::PastCaches);
+                    }
+                    dma.write(at, bytes);
+                }
             }
             self.counters.writes.fetch_add(1, Ordering::Relaxed);
             self.counters.written.fetch_add(length, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What lies in memory: a queue is a ring of entries of one line in control memory, and beside it a ring of empty buffers, as
+//! Layout of memory: a queue is a ring of entries of one line in control memory, and beside it a ring of empty buffers, as
 //! private rings have it (`RxDescriptor`), of as many entries.
 //!
 //! | word of an entry | written by the program, most significant byte first |
@@ -31,7 +31,7 @@ pub const FULL: u64 = 56;
 /// Registers of a queue that a program may have, besides its tail.
 pub const HOST_REGISTERS: usize = 3;
 
-/// What a full entry says.
+/// Reads a full entry.
 pub fn decode(entry: Entry) -> Completion {
     let [len, stamp, flags, mark, ..] = entry.0.map(u64::from_be);
     Completion {

@@ -25,8 +25,8 @@ use std::any::TypeId;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use nicforge_flexnic::p4::target::{self, Layout, Target};
-use nicforge_flexnic::p4::{self, Engine as Runs, ObjectState, Pipeline, Program, Shared, entries};
+use nicforge_flexnic::p4::target::{Layout, Target};
+use nicforge_flexnic::p4::{self, Engine as Runs, ObjectState, Pipeline, Program, Shared};
 use nicforge_interfaces::options::RxRing;
 use nicforge_interfaces::priv_ring::Ring;
 use nicforge_interfaces::{Built, Interface, InterfaceError, KnownGround, Plan};
@@ -35,7 +35,7 @@ use nicforge_platform::{AddressSpace, Register, Sim};
 use nicforge_units::Time;
 
 use crate::P4Error;
-use crate::kind::read;
+use crate::kind::{load_entries, place};
 use crate::stage::{P4Stage, Setup};
 
 pub use driver::Driver;
@@ -79,14 +79,7 @@ fn load(options: &FlexNicOptions) -> Result<Loaded, P4Error> {
     if program.architecture() != "FlexNIC" {
         return Err(P4Error::NoDma(name_of(options)));
     }
-    let target = match &options.flexnic_target {
-        None => Target::default(),
-        Some(file) => Target::from_toml(&read(file)?)
-            .map_err(|error| P4Error::File { file: file.clone(), error: error.to_string() })?,
-    };
-    let layout = target::place(&program, &target);
-    let layout =
-        layout.map_err(|refusal| P4Error::Fit { target: target.name.clone(), refusal: refusal.to_string() })?;
+    let (target, layout) = place(&program, options.flexnic_target.as_deref())?;
     Ok(Loaded { program, target, layout })
 }
 
@@ -132,8 +125,7 @@ pub fn build(plan: &Plan, space: &mut AddressSpace, is_timed: bool) -> Result<(N
     let pipeline = program.pipeline(engine, u64::from(plan.device) + 1);
     let mut pipeline = pipeline.map_err(|error| own(P4Error::Program(error.to_string())))?;
     if let Some(file) = &options.flexnic_entries {
-        let error = |error: String| own(P4Error::File { file: file.clone(), error });
-        entries::load(&mut pipeline, &read(file).map_err(own)?).map_err(|wrong| error(wrong.to_string()))?;
+        load_entries(&mut pipeline, file).map_err(own)?;
     }
     let known = known(&mut pipeline, &name_of(&options), plan.owners.len()).map_err(own)?;
     let (mut queues, mut drivers) = (Vec::new(), Vec::new());

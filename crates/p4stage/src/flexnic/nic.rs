@@ -55,7 +55,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// What the program remembers of a queue is zero again: registers as long as `head` have an element for each queue.
+    /// Sets a queue's elements of the program's registers to zero: those as long as `head` have one for each queue.
     fn forget(&self, pipeline: &mut Pipeline, queue: usize) {
         let length = |pipeline: &mut Pipeline, number| match pipeline.object(number) {
             Some(ObjectState::Register { stride: 1, words }) => words.len(),
@@ -109,7 +109,7 @@ impl Queues for NicHalf {
     }
 }
 
-/// What became of a packet in the pipeline.
+/// The end that a packet came to in the pipeline.
 enum End {
     Host,
     Reply(u32),

@@ -1,4 +1,4 @@
-//! What the interface says about itself.
+//! The interface's description and options.
 
 use nicforge_interfaces::describe::{Describe, Queues, Shape};
 use nicforge_interfaces::options::RxRing;

@@ -246,6 +246,20 @@ impl Server {
         entries::load(&mut self.program.lock(), &text).unwrap_or_else(|error| panic!("{error}"));
     }
 
+    /// GETs of a key keep their client's core from now on.
+    pub fn read_by_all(&mut self, number: u32) {
+        let hash = nicforge_apps::flexkvs::crc32(&key(number));
+        let text = format!(
+            "[[entry]]\ntable = \"read_by_all\"\nmatch = {{ \"meta.hash\" = {hash} }}\naction = \"NoAction\"\n"
+        );
+        entries::load(&mut self.program.lock(), &text).unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// A counter of the application on one core.
+    pub fn counter_of(&self, core: usize, name: &str) -> u64 {
+        find(self.cores[core].app.counters(), name)
+    }
+
     /// A counter of the application, over all cores.
     pub fn counter(&self, name: &str) -> u64 {
         self.cores.iter().map(|core| find(core.app.counters(), name)).sum()

@@ -41,6 +41,8 @@ pub struct DmaPort {
     /// Interrupts that nobody has taken yet.
     interrupts: Vec<(Vector, Time)>,
     counters: DmaCounters,
+    /// The next write goes past the caches.
+    past_caches: bool,
 }
 
 impl DmaPort {
@@ -53,6 +55,7 @@ impl DmaPort {
             last_visible: Time::ZERO,
             interrupts: Vec::new(),
             counters: DmaCounters::default(),
+            past_caches: false,
             config: config.clone(),
         }
     }
@@ -184,7 +187,10 @@ impl SimDma {
         let first = to.line();
         let lines = (to + (len - 1)).line() - first + 1;
         let at_memory = self.cursor + self.port.config.write_latency;
-        let wait = self.host.hierarchy.device_write(first, lines, at_memory);
+        let wait = match std::mem::take(&mut self.port.past_caches) {
+            false => self.host.hierarchy.device_write(first, lines, at_memory),
+            true => self.host.hierarchy.device_write_past(first, lines, at_memory),
+        };
         let slack = self.port.config.posted_slack;
         if wait > slack {
             self.host.links[self.port.device].out.hold_until(self.cursor + wait - slack);
@@ -275,6 +281,7 @@ impl Dma for SimDma {
                     self.host.hierarchy.expect_displaced(lines);
                 }
             }
+            Hint::PastCaches => self.port.past_caches = true,
             Hint::Read { at, len } => {
                 let last = Addr(at.0.wrapping_add(len as u64));
                 self.host.hierarchy.expect(at.line());

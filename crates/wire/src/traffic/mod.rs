@@ -34,6 +34,7 @@ pub use requests::{RequestConfig, RequestProtocol, Requests};
 pub use shares::{QueueShares, Shares};
 pub use sizes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, SizeModel};
 pub use synthetic::{Synthetic, SyntheticConfig};
+pub use zipf::Zipf;
 
 use crate::capture::CaptureError;
 use crate::rss::INDIRECTION_ENTRIES;

@@ -8,7 +8,7 @@ use super::random::unit;
 
 /// Ranks 1 to n with probability proportional to rank^-s.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Zipf {
+pub struct Zipf {
     count: f64,
     exponent: f64,
     /// Integral of the hat at the two ends.
@@ -20,7 +20,7 @@ pub(super) struct Zipf {
 
 impl Zipf {
     /// `count` is at least 1, `exponent` 0 to 10.
-    pub(super) fn new(count: u64, exponent: f64) -> Zipf {
+    pub fn new(count: u64, exponent: f64) -> Zipf {
         let count = count as f64;
         let mut zipf = Zipf { count, exponent, integral_first: 0.0, integral_last: 0.0, squeeze: 0.0 };
         zipf.integral_first = zipf.integral(1.5) - 1.0;
@@ -30,7 +30,7 @@ impl Zipf {
     }
 
     /// Draws a rank, from 0.
-    pub(super) fn draw(&self, random: &mut Pcg64) -> u64 {
+    pub fn draw(&self, random: &mut Pcg64) -> u64 {
         loop {
             let span = self.integral_first - self.integral_last;
             let area = self.integral_last + unit(random) * span;

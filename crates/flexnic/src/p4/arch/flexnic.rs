@@ -232,23 +232,25 @@ impl Pipeline {
     }
 }
 
-/// Takes what goes to the host through the DMA pipeline, for a trace: as if its queue had an entry and a buffer.
+/// Gives each queue an entry, for a trace.
+pub(crate) fn free_entries(pipeline: &mut Pipeline) {
+    if !matches!(pipeline.architecture, Architecture::FlexNic(_)) {
+        return;
+    }
+    let Some(ObjectState::Register { words, .. }) = pipeline.object_named("head") else { return };
+    let heads = words.clone();
+    if let Some(ObjectState::Register { words, .. }) = pipeline.object_named("tail") {
+        words.iter_mut().zip(heads).for_each(|(tail, head)| *tail = head.wrapping_add(1));
+    }
+}
+
+/// Takes what goes to the host through the DMA pipeline, for a trace: as if its queue had a buffer.
 pub(crate) fn trace(pipeline: &mut Pipeline, outputs: &[OwnedOutput], port: u32) {
     if !matches!(pipeline.architecture, Architecture::FlexNic(_)) {
         return;
     }
     for output in outputs.iter().filter(|output| output.port.is_none()) {
         let queue = output.queue.unwrap_or(0);
-        let end = |pipeline: &mut Pipeline, name| match pipeline.object_named(name) {
-            Some(ObjectState::Register { words, .. }) => words.get(usize::from(queue)).copied(),
-            _ => None,
-        };
-        if let Some(head) = end(pipeline, "head")
-            && let Some(ObjectState::Register { words, .. }) = pipeline.object_named("tail")
-            && let Some(tail) = words.get_mut(usize::from(queue))
-        {
-            *tail = head + 1;
-        }
         let free = BufferState::Fits;
         let fields = NicFields {
             port,

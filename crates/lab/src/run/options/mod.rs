@@ -34,13 +34,15 @@ choice! {
         NatGateway = "nat_gateway",
         /// Clients ask a server over TCP, which a service on a core of its own carries.
         RpcEcho = "rpc_echo",
+        /// Workers on three machines exchange tuples.
+        FlexStorm = "flexstorm",
     }
 }
 
 options! {
     /// What every run has.
     pub struct Run {
-        /// What runs: frames sent at one server, whole systems with kernels and TCP on a link, or RPCs over TCP as a service.
+        /// What runs: frames sent at one server, whole systems with kernels and TCP on a link, RPCs over TCP as a service, or FlexStorm.
         workload: Workload = Workload::Frames, "", Workload::ALLOWED;
         /// The NIC-host interface, by registry name.
         interface: String = "priv_ring".to_owned(), "", Allowed::Named("interface");

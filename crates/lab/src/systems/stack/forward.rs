@@ -48,7 +48,7 @@ impl Kernel {
             Verdict::Transmit(port) if usize::from(port.0) < self.drivers.len() => port,
             Verdict::Transmit(_) => return Err("no_such_port"),
             Verdict::Drop(cause) => return Err(cause),
-            Verdict::Keep => return Err("kept"),
+            Verdict::Keep | Verdict::Take => return Err("kept"),
         };
         self.counters.forwarded_bytes += u64::from(translated.head.len).saturating_sub(HEADERS_BYTES);
         self.counters.packets_out += 1;

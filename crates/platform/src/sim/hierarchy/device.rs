@@ -34,6 +34,17 @@ impl Hierarchy {
         self.write_to_llc(first, count, any, now)
     }
 
+    /// The same, past all caches whatever DDIO does.
+    pub fn device_write_past(&mut self, first: u64, count: u64, now: Time) -> Time {
+        if self.perfect {
+            return Time::ZERO;
+        }
+        self.shared.arrive();
+        self.shared.counters.device_write_lines += count;
+        self.take_from_l2s(first, count);
+        self.write_around(first, count, now)
+    }
+
     /// A device will write `lines` soon.
     #[inline]
     pub fn expect_device_write(&self, lines: Range<u64>) {

@@ -135,6 +135,18 @@ fn without_io_ways_device_writes_go_to_memory() {
 }
 
 #[test]
+fn a_device_write_past_the_caches_goes_to_memory_whatever_ddio_does() {
+    let mut h = small();
+    h.device_write(3, 1, Time::ZERO);
+    ns(&mut h, 0, 3);
+    let before = h.dram_lines();
+    h.device_write_past(3, 1, Time::ZERO);
+    assert_eq!(h.dram_lines(), before + 1);
+    assert!(!h.l2.holds(0, 3));
+    assert!(ns(&mut h, 0, 3) > h.shared.llc_hit.as_ns());
+}
+
+#[test]
 fn a_device_write_invalidates_every_copy() {
     let mut h = small();
     ns(&mut h, 0, 3);

@@ -1,0 +1,197 @@
+//! One point: warm-up, window, and what workers did between its two ends.
+
+use std::collections::BTreeMap;
+
+use nicforge_nic::DropCounters;
+use nicforge_platform::sim::{CoreCycles, SimCpu};
+use nicforge_record::{CoreFigures, Metrics, Steadiness, TupleTimes};
+use nicforge_units::Time;
+
+use super::build::{Storm, build};
+use super::topology::{Kind, kind_of};
+use super::worker::Counts;
+use crate::LostError;
+use crate::machine::Machine;
+use crate::run::options::{Warmup, WindowOptions};
+use crate::run::{PointRun, Progress, RunError, RunIo, write_capture};
+use crate::settings::Settings;
+use crate::world::core_time::Cores;
+
+/// How often progress is told.
+const STEPS: u64 = 20;
+
+/// Runs one point.
+///
+/// # Errors
+/// When it cannot be built, or gets stuck, or frames or buffers do not add up.
+pub(crate) fn run_point(
+    machine: &Machine,
+    settings: &Settings,
+    seed: u64,
+    io: &RunIo,
+    progress: Progress<'_>,
+) -> Result<PointRun, RunError> {
+    let mut storm = build(machine, settings, seed)?;
+    if io.pcap_out.is_some() {
+        storm.world.capture_switch();
+    }
+    let warm = Time::from_seconds(settings.read::<Warmup>().warmup_ms * 1e-3);
+    let ends = warm + Time::from_seconds(settings.read::<WindowOptions>().window_ms * 1e-3);
+    let mut run = |storm: &mut Storm, from: Time, until: Time| {
+        for step in 1..=STEPS {
+            let part = Time::from_ps((until - from).as_ps() / STEPS * step);
+            let to = if step == STEPS { until } else { from + part };
+            storm.world.run_until(to)?;
+            progress(to.as_seconds() / ends.as_seconds(), storm.world.arrived());
+        }
+        Ok::<_, RunError>(())
+    };
+    run(&mut storm, Time::ZERO, warm)?;
+    let before = Snapshot::of(&storm, warm);
+    run(&mut storm, warm, ends)?;
+    let after = Snapshot::of(&storm, ends);
+    check(&mut storm)?;
+    if let Some(path) = &io.pcap_out {
+        write_capture(path, storm.world.take_capture())?;
+    }
+    let moved = after.counts.taken > before.counts.taken;
+    let standstill = (!moved).then(|| "no worker took a tuple in the window".to_owned());
+    let seconds = (ends - warm).as_seconds();
+    Ok(PointRun {
+        metrics: metrics(&before, &after, seconds),
+        cores: cores(&storm, &before, &after, seconds),
+        stages: Vec::new(),
+        simulated: ends,
+        steadiness: Steadiness { standstill, ..Steadiness::default() },
+        timeline: Vec::new(),
+        switches: Vec::new(),
+    })
+}
+
+/// Everything that is counted, at one time, over all machines.
+struct Snapshot {
+    counts: Counts,
+    /// Tuples that counters took: what was written and counted.
+    counted: u64,
+    /// Frames and bytes that NICs received and sent.
+    arrived: (u64, u64),
+    sent: (u64, u64),
+    drops: DropCounters,
+    unswitched: u64,
+    stages: BTreeMap<String, u64>,
+    spent: Vec<CoreCycles>,
+    /// By worker; 0 of threads.
+    taken: Vec<u64>,
+}
+
+impl Snapshot {
+    fn of(storm: &Storm, now: Time) -> Snapshot {
+        let mut at = Snapshot {
+            counts: Counts::default(),
+            counted: 0,
+            arrived: (0, 0),
+            sent: (0, 0),
+            drops: storm.world.all_drops(),
+            unswitched: storm.world.unswitched(),
+            stages: BTreeMap::new(),
+            spent: Vec::new(),
+            taken: Vec::new(),
+        };
+        for (host, software) in storm.world.hosts.iter().zip(&storm.software) {
+            for device in host.rings() {
+                let (received, out) = (&device.nic.counters, device.nic.transmit.counters());
+                at.arrived = (at.arrived.0 + received.frames, at.arrived.1 + received.bytes);
+                at.sent = (at.sent.0 + out.frames, at.sent.1 + out.bytes);
+                for (name, count) in device.nic.stages.counters() {
+                    *at.stages.entry(name.to_string()).or_default() += count;
+                }
+            }
+            at.spent.extend(host.cores.iter().map(|core| core.spent_until(now)));
+            at.taken.extend(std::iter::repeat_n(0, host.cores.len() - software.workers.len()));
+            for worker in &software.workers {
+                let worker = worker.borrow();
+                at.taken.push(worker.counts.taken);
+                at.counts = at.counts.and(&worker.counts);
+                at.counted += if kind_of(worker.task) == Kind::Counter { worker.counts.taken } else { 0 };
+            }
+        }
+        at
+    }
+}
+
+fn metrics(before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
+    let per_second = |get: fn(&Snapshot) -> u64| (get(after) - get(before)) as f64 / seconds;
+    let mean_us = |sum: fn(&Counts) -> u64, of: fn(&Counts) -> u64| {
+        let count = of(&after.counts) - of(&before.counts);
+        (count > 0).then(|| (sum(&after.counts) - sum(&before.counts)) as f64 / count as f64 * 1e-6)
+    };
+    let mut drops: BTreeMap<String, u64> = BTreeMap::new();
+    for &(cause, count) in after.drops.causes() {
+        let earlier = before.drops.causes().iter().find(|(known, _)| *known == cause).map_or(0, |(_, count)| *count);
+        drops.insert(cause.to_string(), count - earlier);
+    }
+    drops.insert("no_such_machine".to_owned(), after.unswitched - before.unswitched);
+    drops.retain(|_, count| *count > 0);
+    // Tuples that nobody took: dropped or still underway.
+    let (given, taken) = (after.counts.given - before.counts.given, after.counts.taken - before.counts.taken);
+    let in_window = |(name, count): (&String, &u64)| (name.clone(), count - before.stages.get(name).unwrap_or(&0));
+    Metrics {
+        throughput_gbps: per_second(|at| at.sent.1) * 8e-9,
+        offered_gbps: per_second(|at| at.arrived.1) * 8e-9,
+        throughput_mpps: per_second(|at| at.sent.0) * 1e-6,
+        offered_mpps: per_second(|at| at.arrived.0) * 1e-6,
+        drop_fraction: given.saturating_sub(taken) as f64 / given.max(1) as f64,
+        drops,
+        stages: after.stages.iter().map(in_window).collect(),
+        tuples_mps: Some(per_second(|at| at.counts.taken) * 1e-6),
+        counted_mps: Some(per_second(|at| at.counted) * 1e-6),
+        tuple_us: mean_us(|at| at.waited_ps, |at| at.taken).map(|input| TupleTimes {
+            input,
+            work: mean_us(|at| at.worked_ps, |at| at.taken).unwrap_or_default(),
+            output: mean_us(|at| at.travelled_ps, |at| at.from_others).unwrap_or_default(),
+        }),
+        ..Metrics::default()
+    }
+}
+
+/// All cores, machine by machine.
+fn cores(storm: &Storm, before: &Snapshot, after: &Snapshot, seconds: f64) -> Vec<CoreFigures> {
+    let clock = storm.hardware.core.frequency;
+    let each = before.spent.iter().zip(&after.spent).enumerate();
+    let figures = each.map(|(core, spent)| {
+        let idle = Cores::between(clock, std::iter::once(spent)).idle_share(seconds);
+        CoreFigures {
+            core,
+            received: after.taken[core] - before.taken[core],
+            busy_fraction: idle.map(|idle| 1.0 - idle),
+            ..CoreFigures::default()
+        }
+    });
+    figures.collect()
+}
+
+/// What must hold at the end of each run.
+fn check(storm: &mut Storm) -> Result<(), RunError> {
+    for (software, host) in storm.software.iter().zip(&mut storm.world.hosts) {
+        if let Some(device) = host.rings().next() {
+            let (nic, out) = (&device.nic, device.nic.transmit.counters());
+            // From the wire, from rings, and of the NIC's own; to the host, to the wire, dropped, kept by stages, and inside.
+            let arrived = nic.counters.frames + nic.transmit.served() + nic.stages.injected();
+            let left = nic.counters.delivered + out.frames + nic.stages.consumed();
+            let dropped = nic.drops().total() + out.refused.total();
+            let inside = nic.held() + nic.transmit.internal_inside() + nic.stages.inward();
+            if arrived != left + dropped + inside {
+                return Err(LostError::Frames { arrived, left, dropped, inside }.into());
+            }
+        }
+        let in_programs: i64 = host.accounts().map(|account| account.buffers).sum();
+        let mut cpu = SimCpu::on(&mut host.machine, &mut host.cores[0].sim);
+        let held = software.pool.available(&mut *cpu).wrapping_add_signed(in_programs);
+        drop(cpu);
+        let buffers = software.pool.count() as u64;
+        if held != buffers {
+            return Err(LostError::Buffers { buffers, held }.into());
+        }
+    }
+    Ok(())
+}
