@@ -1,6 +1,6 @@
 //! Tests of the report as a whole; `golden/` holds what the texts must be.
 
-use nicforge_record::{CpuTime, Record};
+use nicforge_record::{CpuTime, Record, TupleTimes};
 use serde_json::{Value, json};
 
 use super::columns::{METRICS, NO_DROP};
@@ -194,6 +194,11 @@ fn every_metric_is_in_the_columns_the_csv_and_the_page() {
     metrics.misses_per_kb = Some(3.5);
     metrics.interrupts_khz = Some(7.5);
     metrics.cpu_time = Some(CpuTime::default());
+    metrics.rpc_mps = Some(1.5);
+    metrics.fairness = Some(0.75);
+    metrics.tuples_mps = Some(2.5);
+    metrics.counted_mps = Some(2.25);
+    metrics.tuple_us = Some(TupleTimes::default());
     metrics.nicmem_get_share = Some(0.25);
     metrics.tx_deschedules_per_packet = Some(0.5);
     metrics.copy_gb_per_s = Some(9.0);

@@ -145,7 +145,8 @@ fn items_leave_in_the_order_of_their_numbers() {
     order.put(numbers[2], 'c');
     assert_eq!((order.take(), order.inside()), (None, 3));
     order.put(numbers[0], 'a');
+    assert_eq!(order.take(), Some('a'));
     order.put(numbers[1], 'b');
-    assert_eq!(std::iter::from_fn(|| order.take()).collect::<String>(), "abc");
+    assert_eq!(std::iter::from_fn(|| order.take()).collect::<String>(), "bc");
     assert_eq!((order.waited, order.inside()), (1, 0));
 }
