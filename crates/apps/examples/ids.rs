@@ -105,7 +105,7 @@ fn partition(file: &Path) -> Result<(), Box<dyn Error>> {
         let scans = 1 + u64::from(from.is_some()) + u64::from(to.is_some());
         *weights.entry((from, to)).or_default() += scans * payload;
     }
-    // What meets no group of a port is spread over all cores by its hash.
+    // The hash of a packet spreads it over all cores if no group of a port fits.
     weights.remove(&(None, None));
     let cores = greedy(&weights.values().copied().collect::<Vec<_>>(), CORES);
     println!(

@@ -24,7 +24,7 @@ use crate::sockets::SocketsError;
 
 /// The name of a target's subsystem, if none is given.
 const DEFAULT_NQN: &str = "nqn.2026-01.org.nicforge:disk";
-/// What a host calls itself.
+/// A host's own name.
 const HOST_NQN: &str = "nqn.2026-01.org.nicforge:host";
 
 /// Examples of `nicforge nvme`.

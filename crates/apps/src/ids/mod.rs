@@ -109,7 +109,7 @@ pub struct Ids {
     ports: PortMap,
     /// Number of the group of a port, from 1; 0 is none. One table for each protocol and direction.
     by_port: Addr,
-    /// What stands there.
+    /// The value there.
     numbers: Vec<(u64, u16)>,
     /// Groups that packets of TCP and UDP meet whatever their ports.
     any: [Option<usize>; 2],

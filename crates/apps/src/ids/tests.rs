@@ -72,7 +72,7 @@ fn a_packet_meets_the_groups_of_its_ports_and_that_of_any() {
     assert_eq!(whole(frame(tcp, (1000, 1000), b"GET /evil OK")), (1, 1));
     assert_eq!(whole(frame(ip_protocol::UDP, (1000, 53), b"evil evil")), (2, 1));
     assert_eq!(whole(frame(ip_protocol::UDP, (1000, 80), b"evil")), (0, 0));
-    // What is no packet of a port is sent on.
+    // The application forwards a packet that has no ports.
     assert_eq!(whole(vec![7; 60]), (0, 0));
     assert_eq!(whole(frame(1, (80, 80), b"GET evil")), (0, 0));
 }

@@ -49,7 +49,7 @@ pub enum ConnectionError {
     Memory(#[from] HostFault),
 }
 
-/// What the driver must do on the NIC before it hands more bytes to TCP.
+/// An action of the driver on the NIC, before the driver hands more bytes to TCP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NicAction {
     /// Digests are agreed: create a transmit and a receive context.

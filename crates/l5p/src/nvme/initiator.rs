@@ -48,7 +48,7 @@ pub enum RequestError {
 /// A request that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// What it returned besides data.
+    /// Its result besides data.
     pub result: u64,
     /// The identifier that the request got.
     pub id: u16,

@@ -42,7 +42,7 @@ pub enum Reply {
     Done {
         /// How it ended.
         status: Status,
-        /// What it returns besides data.
+        /// Its result besides data.
         result: u64,
     },
     /// The command succeeded and returns data.

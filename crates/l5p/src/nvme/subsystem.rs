@@ -20,7 +20,7 @@ const CONTROLLERS_MAX: usize = 1024;
 /// Most I/O queues of a controller.
 const IO_QUEUES_MAX: u16 = 64;
 
-/// What a subsystem is called and where hosts find it.
+/// A subsystem's name and address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubsystemConfig {
     /// Its qualified name.

@@ -134,7 +134,7 @@ impl QueuePlace {
 /// A completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// What the command returns besides data: bytes 0 to 7.
+    /// The command's result besides data: bytes 0 to 7.
     pub result: u64,
     /// Command identifier.
     pub id: u16,

@@ -83,7 +83,7 @@ struct MachinePlan<'a> {
     seed: u64,
 }
 
-/// What lies in a machine's memory.
+/// The contents of a machine's memory.
 struct Parts {
     nic: Nic<SimDma>,
     threads: Option<(Demultiplexer, Multiplexer)>,

@@ -28,7 +28,7 @@ pub const BARE_BYTES: usize = ETHERNET_HEADER_LEN + TUPLE_BYTES;
 /// The NIC's mark of a tuple whose headers it took off.
 pub const BARE_MARK: u64 = 1;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A tuple with this sequence number.

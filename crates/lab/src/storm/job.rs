@@ -18,7 +18,7 @@ const USER_BYTES: u64 = NAME_BYTES as u64 + CACHE_LINE_BYTES;
 /// What spouts read: as many tweets of one line in turn.
 const TWEETS: u64 = 1 << 16;
 
-/// What a worker does.
+/// The task of a worker.
 #[derive(Debug)]
 pub enum Job {
     /// See [`Kind::Spout`].

@@ -170,7 +170,7 @@ fn cores(storm: &Storm, before: &Snapshot, after: &Snapshot, seconds: f64) -> Ve
     figures.collect()
 }
 
-/// What must hold at the end of each run.
+/// Sums that every run keeps to its end.
 fn check(storm: &mut Storm) -> Result<(), RunError> {
     for (software, host) in storm.software.iter().zip(&mut storm.world.hosts) {
         if let Some(device) = host.rings().next() {

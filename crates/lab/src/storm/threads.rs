@@ -52,9 +52,9 @@ pub struct Thread {
     pub layout: Layout,
     /// Windows of its connections.
     pub windows: Windows,
-    /// What the network stack costs for a packet.
+    /// Cost of the network stack for a packet.
     pub stack: Cycles,
-    /// What handing a tuple over costs.
+    /// Cost of handing a tuple over.
     pub semaphore: Cycles,
 }
 

@@ -37,7 +37,7 @@ pub enum Way {
     Nic(Box<CoreParts<Sim>>),
 }
 
-/// What a worker counted.
+/// Counters of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Tuples that it took, and those of them that came from other machines.
@@ -74,7 +74,7 @@ pub struct Worker {
     pub job: Job,
     /// What it counted.
     pub counts: Counts,
-    /// What it dropped, by cause.
+    /// Its drops by cause.
     pub drops: DropCounters,
     machine: usize,
     layout: Layout,
@@ -92,7 +92,7 @@ pub struct Worker {
     untold: usize,
 }
 
-/// What a worker is made from.
+/// The parts of a worker.
 pub struct WorkerPlan {
     /// Its task and the machine that it runs on.
     pub task: u32,

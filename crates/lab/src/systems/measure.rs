@@ -85,7 +85,7 @@ fn packets(systems: &Systems) -> u64 {
     counters.map(|count| count.packets_in).sum()
 }
 
-/// What must hold at the end of each run.
+/// Sums that every run keeps to its end.
 fn check(systems: &mut Systems) -> Result<(), RunError> {
     for (system, host) in systems.systems.iter().zip(&mut systems.world.hosts) {
         let bytes = system.kernel.borrow().counters.wrong_bytes;

@@ -42,7 +42,7 @@ const FIRST_CLIENT_PORT: u16 = 40_000;
 /// Buffers beside those of rings and of the core's cache.
 const SPARE_BUFFERS: usize = 512;
 
-/// What carries a host's TCP.
+/// The processor that carries a host's TCP.
 pub enum Carried {
     /// A service: its flow-groups, and the cores that serve them.
     Service {

@@ -95,7 +95,7 @@ struct Snapshot {
     received: Vec<u64>,
     /// Of a NIC that runs TCP, by stage.
     stages: Vec<StageSnapshot>,
-    /// What that counted, by name.
+    /// Its counters by name.
     counters: BTreeMap<&'static str, u64>,
     drops: DropCounters,
 }
@@ -182,7 +182,7 @@ fn cores(rpcs: &Rpcs, before: &Snapshot, after: &Snapshot, seconds: f64) -> Vec<
     figures.collect()
 }
 
-/// What must hold at the end of each run.
+/// Sums that every run keeps to its end.
 fn check(rpcs: &mut Rpcs) -> Result<(), RunError> {
     for (software, host) in rpcs.software.iter().zip(&mut rpcs.world.hosts) {
         let wrong: u64 = software.apps.iter().map(|app| app.borrow().results.wrong).sum();

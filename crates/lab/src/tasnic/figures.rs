@@ -77,7 +77,7 @@ pub fn between(before: &[StageSnapshot], after: &[StageSnapshot], window: Time) 
 }
 
 impl Nic {
-    /// What it counted, by name.
+    /// Its counters by name.
     pub fn named_counters(&self) -> BTreeMap<&'static str, u64> {
         let counters = &self.counters;
         let [rx, ac, tx, retx] = counters.events;

@@ -126,7 +126,7 @@ pub struct NicCounters {
     pub again: u64,
 }
 
-/// What a NIC is made from.
+/// The parts of a NIC.
 pub struct NicPlan<'a> {
     pub npu: &'a NpuConfig,
     pub nic: &'a NicConfig,

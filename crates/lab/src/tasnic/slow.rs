@@ -40,7 +40,7 @@ const FRAME_CYCLES: Cycles = Cycles(2000);
 /// Instructions for a flow's turn in the control loop, with two reads of the NIC's memory.
 const TURN_CYCLES: Cycles = Cycles(400);
 
-/// What the slow path tells the NIC.
+/// A message of the slow path to the NIC.
 #[derive(Debug)]
 pub enum Command {
     /// A frame leaves.
@@ -137,7 +137,7 @@ impl Nic {
     }
 }
 
-/// What a slow path is made from.
+/// The parts of a slow path.
 pub struct SlowPlan {
     /// Its host's address.
     pub address: Ipv4Addr,

@@ -37,7 +37,7 @@ pub struct Op {
     pub mark: u8,
 }
 
-/// What a thread does for a piece of work.
+/// A step of a thread's work.
 #[derive(Clone, Copy, Debug)]
 pub struct Script {
     /// Its steps, at least one.
