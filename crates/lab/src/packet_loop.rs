@@ -3,10 +3,9 @@
 
 use nicforge_apps::App;
 use nicforge_nic::transmit::TransmitDriver;
-use nicforge_nic::{DriverHalf, DropCounters, Packet, PoolCache, PortId, RxFlags, Segment, Verdict, data_of};
+use nicforge_nic::{DriverHalf, DropCounters, Packet, PoolCache, PortId, Verdict, data_of};
 use nicforge_options::Allowed;
-use nicforge_platform::{Addr, Cpu, Part};
-use nicforge_wire::unfinished::TxOffload;
+use nicforge_platform::{Cpu, Part};
 
 nicforge_options::options! {
     /// The loop of a core.
@@ -137,19 +136,7 @@ impl<C: Cpu + 'static> PacketLoop<C> {
         };
         let at = data_of(mbuf);
         cpu.bytes_mut(at, bytes.len()).copy_from_slice(bytes);
-        let packet = Packet {
-            mbuf,
-            tail: Addr(0),
-            references: Addr(0),
-            head: Segment { at, len: bytes.len() as u32 },
-            rest: Segment::default(),
-            port,
-            rss_hash: 0,
-            flags: RxFlags::default(),
-            mark: 0,
-            offload: TxOffload::default(),
-            stamp: cpu.now(),
-        };
+        let packet = Packet { port, ..Packet::in_buffer(mbuf, bytes.len() as u32, cpu.now()) };
         if let Some((port, before)) = self.held_back.replace((port, packet)) {
             self.push_own(cpu, port, &before, false);
         }

@@ -102,6 +102,23 @@ pub struct Packet {
 }
 
 impl Packet {
+    /// A frame of software's own: `len` bytes in buffer `mbuf` at `stamp`. The NIC has nothing to do for it.
+    pub fn in_buffer(mbuf: Addr, len: u32, stamp: Time) -> Packet {
+        Packet {
+            mbuf,
+            tail: Addr(0),
+            references: Addr(0),
+            head: Segment { at: crate::data_of(mbuf), len },
+            rest: Segment::default(),
+            port: PortId(0),
+            rss_hash: 0,
+            flags: RxFlags::default(),
+            mark: 0,
+            offload: TxOffload::default(),
+            stamp,
+        }
+    }
+
     /// Bytes of the whole frame.
     pub fn len(&self) -> u32 {
         self.head.len + self.rest.len

@@ -17,7 +17,7 @@ use super::queue::{Place, Receiver};
 use super::topology::{MACHINES, machine_of};
 use super::tuple::{TUPLE_BYTES, Tuple};
 use super::window::Window;
-use super::worker::{BURST, WAIT, packet_of};
+use super::worker::{BURST, WAIT};
 use crate::world::device::Device;
 use crate::world::program::{Account, Here, Next, Notice, Program};
 
@@ -75,7 +75,7 @@ impl Out {
 
     /// Puts `len` bytes of `mbuf` into the ring; a full one drops them.
     fn push(&mut self, cpu: &mut SimCpu, mbuf: Addr, len: usize, drops: &mut DropCounters) {
-        let packet = packet_of(cpu, mbuf, len as u32);
+        let packet = Packet::in_buffer(mbuf, len as u32, cpu.now());
         if self.transmit.push(cpu, &packet, true).is_err() {
             drops.count("tx_ring_full");
             self.pool.give(cpu, mbuf);

@@ -5,9 +5,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nicforge_nic::{DropCounters, Packet, PortId, RxFlags, Segment, TxOffload, data_of};
+use nicforge_nic::{DropCounters, Packet, data_of};
 use nicforge_platform::sim::SimCpu;
-use nicforge_platform::{Addr, Cpu, Part, Sim};
+use nicforge_platform::{Cpu, Part, Sim};
 use nicforge_units::{Cycles, Time};
 use nicforge_wire::headers::ETHERNET_HEADER_LEN;
 
@@ -272,29 +272,12 @@ fn to_nic(cpu: &mut SimCpu, parts: &mut CoreParts<Sim>, tuple: &Tuple) -> bool {
     frame[..ETHERNET_HEADER_LEN].fill(0);
     frame[ETHERNET_HEADER_LEN - 2..ETHERNET_HEADER_LEN].copy_from_slice(&BARE_TYPE.to_be_bytes());
     frame[ETHERNET_HEADER_LEN..].copy_from_slice(&tuple.0);
-    let packet = packet_of(cpu, mbuf, BARE_BYTES as u32);
+    let packet = Packet::in_buffer(mbuf, BARE_BYTES as u32, cpu.now());
     let sent = transmit.push(cpu, &packet, true).is_ok();
     if !sent {
         pool.give(cpu, mbuf);
     }
     sent
-}
-
-/// The packet of `len` bytes in buffer `mbuf`, which needs nothing done.
-pub fn packet_of(cpu: &SimCpu, mbuf: Addr, len: u32) -> Packet {
-    Packet {
-        mbuf,
-        tail: Addr(0),
-        references: Addr(0),
-        head: Segment { at: data_of(mbuf), len },
-        rest: Segment::default(),
-        port: PortId(0),
-        rss_hash: 0,
-        mark: 0,
-        flags: RxFlags::default(),
-        offload: TxOffload::default(),
-        stamp: cpu.now(),
-    }
 }
 
 /// A core that runs a worker.

@@ -1,6 +1,6 @@
 //! Segments from flows' rings to the NIC.
 
-use nicforge_nic::{Packet, PortId, RxFlags, Segment, TxOffload, data_of};
+use nicforge_nic::{Packet, Segment, TxOffload, data_of};
 use nicforge_platform::{Addr, Cpu, Part};
 use nicforge_tcp::stack::{Departure, Outgoing};
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, IPV4_MIN_HEADER_LEN, Ipv4View};
@@ -42,17 +42,8 @@ impl<C: Cpu> Service<C> {
 
     fn push(&mut self, cpu: &mut C, mbuf: Addr, len: u32) {
         let packet = Packet {
-            mbuf,
-            tail: Addr(0),
-            references: Addr(0),
-            head: Segment { at: data_of(mbuf), len },
-            rest: Segment::default(),
-            port: PortId(0),
-            rss_hash: 0,
-            mark: 0,
-            flags: RxFlags::default(),
             offload: TxOffload { l3_checksum: true, l4_checksum: true, ..TxOffload::default() },
-            stamp: cpu.now(),
+            ..Packet::in_buffer(mbuf, len, cpu.now())
         };
         self.counters.segments_out += 1;
         if self.wire.transmit.push(cpu, &packet, true).is_err() {
