@@ -104,6 +104,7 @@ impl Settings {
         if let Some(interface) = self.description() {
             interface.check(self, &Queues { nics: 1, each: fast, inner: None })?;
         }
+        self.check_records(&rpc)?;
         self.check_tasnic(machine, &rpc)
     }
 

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use nicforge_nic::DropCounters;
-use nicforge_platform::sim::{CoreCycles, SimCpu};
+use nicforge_platform::sim::CoreCycles;
 use nicforge_record::{CoreFigures, Metrics, Steadiness, TupleTimes};
 use nicforge_units::Time;
 
 use super::build::{Storm, build};
 use super::topology::{Kind, kind_of};
 use super::worker::Counts;
-use crate::LostError;
 use crate::machine::Machine;
 use crate::run::options::{Warmup, WindowOptions};
 use crate::run::{PointRun, Progress, RunError, RunIo, write_capture};
@@ -173,25 +172,7 @@ fn cores(storm: &Storm, before: &Snapshot, after: &Snapshot, seconds: f64) -> Ve
 /// Sums that every run keeps to its end.
 fn check(storm: &mut Storm) -> Result<(), RunError> {
     for (software, host) in storm.software.iter().zip(&mut storm.world.hosts) {
-        if let Some(device) = host.rings().next() {
-            let (nic, out) = (&device.nic, device.nic.transmit.counters());
-            // From the wire, from rings, and of the NIC's own; to the host, to the wire, dropped, kept by stages, and inside.
-            let arrived = nic.counters.frames + nic.transmit.served() + nic.stages.injected();
-            let left = nic.counters.delivered + out.frames + nic.stages.consumed();
-            let dropped = nic.drops().total() + out.refused.total();
-            let inside = nic.held() + nic.transmit.internal_inside() + nic.stages.inward();
-            if arrived != left + dropped + inside {
-                return Err(LostError::Frames { arrived, left, dropped, inside }.into());
-            }
-        }
-        let in_programs: i64 = host.accounts().map(|account| account.buffers).sum();
-        let mut cpu = SimCpu::on(&mut host.machine, &mut host.cores[0].sim);
-        let held = software.pool.available(&mut *cpu).wrapping_add_signed(in_programs);
-        drop(cpu);
-        let buffers = software.pool.count() as u64;
-        if held != buffers {
-            return Err(LostError::Buffers { buffers, held }.into());
-        }
+        host.check_sums(&software.pool)?;
     }
     Ok(())
 }

@@ -24,6 +24,7 @@ use crate::tas::options::{RpcOptions, TasOptions};
 use crate::tas::program::{Map, SharedApp};
 use crate::tas::queue::{Place, Receiver, Sender};
 use crate::tas::rings::{Ring, Rings};
+use crate::tas::source::Source;
 use crate::world::{Core, Host};
 
 /// The network's prefix, in bits: both hosts are on it.
@@ -52,7 +53,12 @@ pub fn host(plan: &HostPlan<'_>) -> Result<(Host, Software), RunError> {
         let receiver = Receiver::new(inbound).with_doorbell(register(freed_register(number)));
         let sender = Sender::new(outbound).with_doorbell(register(written_register(number)));
         contexts.push(Context::new(inbound, outbound));
-        apps.push(Rc::new(RefCell::new(RpcApp::new(plan.role, plan.rpcs(), vec![receiver], vec![sender]))));
+        apps.push(Rc::new(RefCell::new(RpcApp::new(
+            plan.role,
+            plan.rpcs(Source::Memory),
+            vec![receiver],
+            vec![sender],
+        ))));
     }
     let slow_at = space.control(SlowQueues::BYTES, Owner(SLOW_CORE as u16))?;
     let queues = SlowQueues::new(slow_at, plan.hardware.pcie.write_latency);
@@ -65,7 +71,7 @@ pub fn host(plan: &HostPlan<'_>) -> Result<(Host, Software), RunError> {
     let port = Lent::new(DmaPort::new(&plan.hardware.pcie, 0));
     let device = TasnicDevice::new(Rc::clone(&nic), port, plan.incoming());
     let mapped = Rc::clone(&nic);
-    let map: Map = Rc::new(move |name| Some(mapped.borrow().flows.get(name.flow())?.rings));
+    let map: Map = Rc::new(move |name| Some(mapped.borrow().flows.get(name.flow())?.rings.into()));
     let slow_program = SlowProgram::new(Rc::clone(&slow));
     let mut cores = vec![Core::new(core_of(&plan.hardware, SLOW_CORE), Box::new(slow_program))];
     let apps: Vec<SharedApp> = apps;

@@ -2,14 +2,15 @@
 
 use std::collections::VecDeque;
 
-use nicforge_nic::DropCounters;
-use nicforge_platform::sim::{CoreCycles, Host as SimHost, Lent, SimCore};
+use nicforge_nic::{DropCounters, Pool};
+use nicforge_platform::sim::{CoreCycles, Host as SimHost, Lent, SimCore, SimCpu};
 use nicforge_units::Time;
 
 use super::core_time::spent_until;
 use super::device::Device;
 use super::program::{Account, Program};
 use super::ring_device::RingDevice;
+use crate::LostError;
 
 /// A core and its program.
 pub struct Core {
@@ -110,6 +111,30 @@ impl Host {
     /// Its NICs of rings.
     pub fn rings(&self) -> impl Iterator<Item = &RingDevice> {
         self.devices.iter().filter_map(|device| device.rings())
+    }
+
+    /// Whether all frames of its NIC are somewhere, and all buffers of its pool.
+    ///
+    /// # Errors
+    /// [`LostError`].
+    pub fn check_sums(&mut self, pool: &Pool) -> Result<(), LostError> {
+        if let Some(device) = self.rings().next() {
+            let (nic, out) = (&device.nic, device.nic.transmit.counters());
+            // From the wire, from rings, and of the NIC's own; to the host, to the wire, kept by stages; dropped; inside.
+            let arrived = nic.counters.frames + nic.transmit.served() + nic.stages.injected();
+            let left = nic.counters.delivered + out.frames + nic.stages.consumed();
+            let dropped = nic.drops().total() + out.refused.total();
+            let inside = nic.held() + nic.transmit.internal_inside() + nic.stages.inward();
+            if arrived != left + dropped + inside {
+                return Err(LostError::Frames { arrived, left, dropped, inside });
+            }
+        }
+        let in_programs: i64 = self.accounts().map(|account| account.buffers).sum();
+        let mut cpu = SimCpu::on(&mut self.machine, &mut self.cores[0].sim);
+        let held = pool.available(&mut *cpu).wrapping_add_signed(in_programs);
+        drop(cpu);
+        let buffers = pool.count() as u64;
+        if held == buffers { Ok(()) } else { Err(LostError::Buffers { buffers, held }) }
     }
 
     /// What was dropped so far, wherever that was.
