@@ -104,6 +104,11 @@ impl Settings {
         if let Some(interface) = self.description() {
             interface.check(self, &Queues { nics: 1, each: fast, inner: None })?;
         }
+        let closing = [rpc.rpc_server, rpc.clients()].iter().all(|carrier| *carrier == Carrier::Tasnic);
+        ensure(rpc.rpc_requests == 0 || closing, &["rpc_requests"], || {
+            let what = "connections only close where both hosts' TCP runs on the NIC".to_string();
+            (what, "set rpc_server = \"tasnic\" without rpc_free_clients, or rpc_requests = 0".to_string())
+        })?;
         self.check_tasnic(machine, &rpc)
     }
 

@@ -20,7 +20,7 @@ const PIECE_OF_RING: u32 = 4;
 /// Latencies up to a second are told apart by three digits.
 const LATENCY_MOST_NS: u64 = 1_000_000_000;
 
-/// The word for a connection in entries: its flow-group, and its number there.
+/// The word for a connection in entries: its flow-group, its number there, and which connection of this number it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowName(pub u64);
 
@@ -30,9 +30,14 @@ impl FlowName {
         FlowName((group as u64) << 32 | flow as u64)
     }
 
+    /// The same number's connection after so many others.
+    pub fn after(self, others: u16) -> FlowName {
+        FlowName(self.0 | u64::from(others) << 48)
+    }
+
     /// Its flow-group.
     pub fn group(self) -> usize {
-        (self.0 >> 32) as usize
+        usize::from((self.0 >> 32) as u16)
     }
 
     /// Its number in the group.
@@ -59,6 +64,8 @@ pub struct RpcPlan {
     pub answer: u32,
     /// Requests of a connection that wait for their answers.
     pub in_flight: u32,
+    /// Requests of a connection, after which it closes; 0: it stays open.
+    pub requests: u64,
     /// The server's work for each.
     pub work: Cycles,
     /// The library's instructions for a call.
@@ -111,6 +118,12 @@ struct RpcFlow {
     /// Bytes read and written that the service was not told of.
     read: u32,
     wrote: u32,
+    /// Entries about it so far.
+    entries: u16,
+    /// It writes no more, and the service knows.
+    closes: bool,
+    told: bool,
+    peer_closed: bool,
 }
 
 impl RpcFlow {
@@ -127,7 +140,21 @@ impl RpcFlow {
             going: VecDeque::new(),
             read: 0,
             wrote: 0,
+            entries: 0,
+            closes: false,
+            told: false,
+            peer_closed: false,
         }
+    }
+
+    /// There is something that the service has to know.
+    fn has_news(&self) -> bool {
+        self.read + self.wrote > 0 || self.closes && !self.told
+    }
+
+    /// Both ends have closed, and the peer has all bytes: nothing more will be said of it.
+    fn is_over(&self) -> bool {
+        self.told && self.peer_closed && self.free == self.rings.transmit.len
     }
 
     fn next_read(&mut self, len: u32) -> [Segment; 2] {
@@ -187,6 +214,11 @@ impl RpcApp {
         }
     }
 
+    /// Whether its connections stay open.
+    pub fn stays(&self) -> bool {
+        self.plan.requests == 0
+    }
+
     /// Whether the service has to be told of something that found no room.
     pub fn has_untold(&self) -> bool {
         !self.untold.is_empty()
@@ -231,10 +263,17 @@ impl RpcApp {
         self.read(cpu, name, &mut flow);
         self.ask(cpu, &mut flow);
         self.write(cpu, &mut flow);
-        if flow.read + flow.wrote > 0 && !self.untold.contains(&name) {
+        flow.peer_closed |= entry.peer_closed;
+        flow.closes |= match self.role {
+            Role::Client => self.plan.requests > 0 && flow.answered == self.plan.requests,
+            Role::Server => flow.peer_closed && flow.going.is_empty(),
+        };
+        if flow.has_news() && !self.untold.contains(&name) {
             self.untold.push(name);
         }
-        self.flows.insert(name, flow);
+        if !flow.is_over() {
+            self.flows.insert(name, flow);
+        }
     }
 
     /// Bytes of messages that come, and of those that go.
@@ -287,9 +326,10 @@ impl RpcApp {
 
     /// A client asks, as long as it may have more requests in flight.
     fn ask<C: Cpu>(&mut self, cpu: &mut C, flow: &mut RpcFlow) {
-        let most = u64::from(self.plan.in_flight);
+        let (most, all) = (u64::from(self.plan.in_flight), self.plan.requests);
+        let may_ask = |flow: &RpcFlow| flow.asked - flow.answered < most && (all == 0 || flow.asked < all);
         // A request is stamped when it begins to leave.
-        while self.role == Role::Client && flow.asked - flow.answered < most && flow.free >= self.piece(flow, 0) {
+        while self.role == Role::Client && may_ask(flow) && flow.free >= self.piece(flow, 0) {
             flow.going.push_back(Message::new(cpu.now().as_ps(), flow.asked));
             flow.asked += 1;
             self.write(cpu, flow);
@@ -337,12 +377,17 @@ impl RpcApp {
                 tx_bump: flow.wrote,
                 flow: name.flow() as u32,
                 group: name.group() as u16,
-                ..FromApplication::default()
+                bump_seq: flow.entries,
+                no_more_data: flow.closes,
             };
             if !outbound.push(cpu, &entry) {
                 return true;
             }
-            (flow.read, flow.wrote) = (0, 0);
+            (flow.read, flow.wrote, flow.told) = (0, 0, flow.closes);
+            flow.entries = flow.entries.wrapping_add(1);
+            if flow.is_over() {
+                flows.remove(name);
+            }
             false
         });
         self.outbound.iter_mut().for_each(|outbound| outbound.ring(cpu));

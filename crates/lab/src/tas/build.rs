@@ -203,6 +203,7 @@ impl<'a> HostPlan<'a> {
             request: rpc.rpc_bytes,
             answer: rpc.rpc_answer_bytes.unwrap_or(rpc.rpc_bytes),
             in_flight: rpc.rpc_in_flight,
+            requests: rpc.rpc_requests,
             work: cost(rpc.rpc_work_cycles),
             call: cost(if kernel { linux.linux_call_cycles } else { tas.tas_call_cycles }),
             entry: cost(if kernel { 0 } else { tas.tas_entry_cycles }),
