@@ -27,6 +27,12 @@ pub enum LostError {
         /// Were found.
         held: u64,
     },
+    /// Acknowledgments or notifications passed the payload that they speak of.
+    #[error("{early} acknowledgments or notifications left before the DMA of their payload was complete")]
+    Early {
+        /// So many.
+        early: u64,
+    },
 }
 
 /// `part` of `whole`, if there is any.

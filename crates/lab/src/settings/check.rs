@@ -105,6 +105,11 @@ impl Settings {
             interface.check(self, &Queues { nics: 1, each: fast, inner: None })?;
         }
         self.check_records(&rpc)?;
+        let closing = [rpc.rpc_server, rpc.clients()].iter().all(|carrier| *carrier == Carrier::Tasnic);
+        ensure(rpc.rpc_requests == 0 || closing, &["rpc_requests"], || {
+            let what = "connections only close where both hosts' TCP runs on the NIC".to_string();
+            (what, "set rpc_server = \"tasnic\" without rpc_free_clients, or rpc_requests = 0".to_string())
+        })?;
         self.check_tasnic(machine, &rpc)
     }
 

@@ -1,20 +1,19 @@
 //! RPCs over context queues: a client that keeps requests in flight, and a server that answers each. Messages may be
 //! longer than the rings.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use nicforge_nic::Segment;
 use nicforge_platform::sim::SimCpu;
 use nicforge_platform::{Cpu, Part};
 use nicforge_tcp::queue::{FromApplication, ToApplication};
 use nicforge_units::{Cycles, Time};
 
 use super::drive::Reads;
+use super::flow::RpcFlow;
 use super::message::Message;
 use super::queue::{Receiver, Sender};
-use super::records::SharedRecords;
-use super::rings::{Mapped, Ring, SharedFlow};
+use super::rings::Mapped;
 use super::source::Source;
 
 /// Entries that one step takes.
@@ -24,7 +23,7 @@ const PIECE_OF_RING: u32 = 4;
 /// Latencies up to a second are told apart by three digits.
 const LATENCY_MOST_NS: u64 = 1_000_000_000;
 
-/// The word for a connection in entries: its flow-group, and its number there.
+/// The word for a connection in entries: its flow-group, its number there, and which connection of this number it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowName(pub u64);
 
@@ -34,9 +33,14 @@ impl FlowName {
         FlowName((group as u64) << 32 | flow as u64)
     }
 
+    /// The same number's connection after so many others.
+    pub fn after(self, others: u16) -> FlowName {
+        FlowName(self.0 | u64::from(others) << 48)
+    }
+
     /// Its flow-group.
     pub fn group(self) -> usize {
-        (self.0 >> 32) as usize
+        usize::from((self.0 >> 32) as u16)
     }
 
     /// Its number in the group.
@@ -63,6 +67,8 @@ pub struct RpcPlan {
     pub answer: u32,
     /// Requests of a connection that wait for their answers.
     pub in_flight: u32,
+    /// Requests of a connection, after which it closes; 0: it stays open.
+    pub requests: u64,
     /// The server's work for each.
     pub work: Cycles,
     /// The library's instructions for a call.
@@ -101,63 +107,6 @@ impl RpcResults {
         self.latency_ns.reset();
         self.by_flow.values_mut().for_each(|count| *count = 0);
     }
-}
-
-/// A connection as the application sees it.
-pub(super) struct RpcFlow {
-    rings: SharedFlow,
-    pub(super) records: Option<SharedRecords>,
-    read_at: u32,
-    write_at: u32,
-    pub(super) readable: u32,
-    free: u32,
-    asked: u64,
-    answered: u64,
-    /// What comes in, and what has to go out.
-    pub(super) coming: Message,
-    pub(super) going: VecDeque<Message>,
-    /// Bytes read and written that the service was not told of.
-    read: u32,
-    pub(super) wrote: u32,
-}
-
-impl RpcFlow {
-    fn new(Mapped { rings, records }: Mapped) -> RpcFlow {
-        RpcFlow {
-            rings,
-            records,
-            read_at: 0,
-            write_at: 0,
-            readable: 0,
-            free: rings.transmit.len,
-            asked: 0,
-            answered: 0,
-            coming: Message::default(),
-            going: VecDeque::new(),
-            read: 0,
-            wrote: 0,
-        }
-    }
-
-    pub(super) fn next_read(&mut self, len: u32) -> [Segment; 2] {
-        let pieces = self.rings.receive.pieces(self.read_at, len);
-        self.read_at = after(self.rings.receive, self.read_at, len);
-        self.readable -= len;
-        self.read += len;
-        pieces
-    }
-
-    pub(super) fn next_write(&mut self, len: u32) -> [Segment; 2] {
-        let pieces = self.rings.transmit.pieces(self.write_at, len);
-        self.write_at = after(self.rings.transmit, self.write_at, len);
-        self.free -= len;
-        self.wrote += len;
-        pieces
-    }
-}
-
-fn after(ring: Ring, place: u32, len: u32) -> u32 {
-    (place + len) % ring.len
 }
 
 /// The application on one core.
@@ -209,6 +158,11 @@ impl RpcApp {
         self.reads.as_ref().map_or(Time::NEVER, Reads::due)
     }
 
+    /// Whether its connections stay open.
+    pub fn stays(&self) -> bool {
+        self.plan.requests == 0
+    }
+
     /// Whether the service has to be told of something that found no room.
     pub fn has_untold(&self) -> bool {
         !self.untold.is_empty()
@@ -258,10 +212,17 @@ impl RpcApp {
         }
         self.ask(cpu, &mut flow);
         self.write(cpu, &mut flow);
-        if flow.read + flow.wrote > 0 && !self.untold.contains(&name) {
+        flow.peer_closed |= entry.peer_closed;
+        flow.closes |= match self.role {
+            Role::Client => self.plan.requests > 0 && flow.answered == self.plan.requests,
+            Role::Server => flow.peer_closed && flow.going.is_empty(),
+        };
+        if flow.has_news() && !self.untold.contains(&name) {
             self.untold.push(name);
         }
-        self.flows.insert(name, flow);
+        if !flow.is_over() {
+            self.flows.insert(name, flow);
+        }
     }
 
     /// Bytes of messages that come, and of those that go.
@@ -319,9 +280,10 @@ impl RpcApp {
 
     /// A client asks, as long as it may have more requests in flight.
     fn ask(&mut self, cpu: &mut SimCpu, flow: &mut RpcFlow) {
-        let most = u64::from(self.plan.in_flight);
+        let (most, all) = (u64::from(self.plan.in_flight), self.plan.requests);
+        let may_ask = |flow: &RpcFlow| flow.asked - flow.answered < most && (all == 0 || flow.asked < all);
         // A request is stamped when it begins to leave.
-        while self.role == Role::Client && flow.asked - flow.answered < most && flow.free >= self.piece(flow, 0) {
+        while self.role == Role::Client && may_ask(flow) && flow.free >= self.piece(flow, 0) {
             flow.going.push_back(Message::new(cpu.now().as_ps(), flow.asked));
             flow.asked += 1;
             self.write(cpu, flow);
@@ -382,12 +344,17 @@ impl RpcApp {
                 tx_bump: flow.wrote,
                 flow: name.flow() as u32,
                 group: name.group() as u16,
-                ..FromApplication::default()
+                bump_seq: flow.entries,
+                no_more_data: flow.closes,
             };
             if !outbound.push(cpu, &entry) {
                 return true;
             }
-            (flow.read, flow.wrote) = (0, 0);
+            (flow.read, flow.wrote, flow.told) = (0, 0, flow.closes);
+            flow.entries = flow.entries.wrapping_add(1);
+            if flow.is_over() {
+                flows.remove(name);
+            }
             false
         });
         self.outbound.iter_mut().for_each(|outbound| outbound.ring(cpu));

@@ -3,8 +3,9 @@
 use nicforge_platform::sim::SimCpu;
 use nicforge_platform::{Cpu, Part};
 
-use super::app::{FlowName, RpcApp, RpcFlow};
+use super::app::{FlowName, RpcApp};
 use super::drive::Read;
+use super::flow::RpcFlow;
 use super::message::Message;
 use super::records::RecordFlow;
 use super::source::MessagePlace;

@@ -191,7 +191,9 @@ fn jain(rpcs: &Rpcs, connections: usize) -> Option<f64> {
     let counts: Vec<u64> = rpcs.software[1].apps.iter().flat_map(counts).collect();
     let sum: f64 = counts.iter().map(|count| *count as f64).sum();
     let squares: f64 = counts.iter().map(|count| (*count as f64).powi(2)).sum();
-    (connections > 1 && squares > 0.0).then(|| sum * sum / (connections as f64 * squares))
+    // Connections that come and go have no share.
+    let stay = rpcs.software[1].apps.iter().all(|app| app.borrow().stays());
+    (stay && connections > 1 && squares > 0.0).then(|| sum * sum / (connections as f64 * squares))
 }
 
 /// The server's cores: the first are the fast path's.

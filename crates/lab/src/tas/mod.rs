@@ -17,6 +17,7 @@ pub(crate) mod build;
 mod crew;
 mod drive;
 mod entries;
+mod flow;
 pub(crate) mod frame;
 mod linux;
 mod measure;

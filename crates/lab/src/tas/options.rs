@@ -37,6 +37,8 @@ options! {
         rpc_connections: usize = 1, "connections", Allowed::Whole(1, 20_000);
         /// Requests of each connection that wait for their answers.
         rpc_in_flight: u32 = 1, "requests", Allowed::Whole(1, 1024);
+        /// Requests of a connection, after which the client closes it and another opens; 0: it stays open.
+        rpc_requests: u64 = 0, "requests", Allowed::Whole(0, 1 << 40);
         /// The server's own work for a request.
         rpc_work_cycles: u32 = 0, "cycles", Allowed::Whole(0, 1_000_000), source "TASNIC thesis, figure 5.2: 250 and 1000";
         /// Where the server's TCP runs: in a Linux-like kernel, on cores of its own (TAS), or on the NIC's processor (TASNIC).

@@ -46,6 +46,7 @@ impl HostPlan<'_> {
             request: rpc.rpc_bytes,
             answer: rpc.rpc_answer_bytes.unwrap_or(rpc.rpc_bytes),
             in_flight: rpc.rpc_in_flight,
+            requests: rpc.rpc_requests,
             work: self.cost(rpc.rpc_work_cycles),
             call: self.cost(if kernel { linux.linux_call_cycles } else { tas.tas_call_cycles }),
             entry: self.cost(if kernel { 0 } else { tas.tas_entry_cycles }),

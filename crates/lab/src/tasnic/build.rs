@@ -6,16 +6,18 @@ use std::rc::Rc;
 use nicforge_options::{ConfigError, Place as FilePlace};
 use nicforge_platform::sim::{DmaPort, Host as SimHost, Lent};
 use nicforge_platform::{AddressSpace, Owner, Register};
+use nicforge_tcp::Config;
 use nicforge_tcp::conn::Tuning;
 use nicforge_tcp::rate::{RateControl, RateLaw};
 use nicforge_tcp::stack::{Address, HostConfig, Stack};
-use nicforge_units::Cycles;
+use nicforge_units::{Cycles, Time};
 
 use super::contexts::{Context, Contexts, freed_register, written_register};
 use super::device::TasnicDevice;
 use super::nic::{Nic, NicPlan};
 use super::options::TasnicOptions;
-use super::slow::{SlowPath, SlowPlan, SlowProgram, SlowQueues};
+use super::slow::{SlowPath, SlowPlan, SlowProgram};
+use super::slow_queues::SlowQueues;
 use crate::run::{RunError, core_of};
 use crate::systems::options::{Congestion, TcpOptions};
 use crate::tas::app::RpcApp;
@@ -33,6 +35,10 @@ const PREFIX_BITS: u8 = 8;
 const MTU: u16 = 1500;
 /// The slow path's core; applications are on those behind it.
 const SLOW_CORE: usize = 0;
+/// Connections in a number's place at a time: one that is open, others that linger.
+const GENERATIONS: usize = 4;
+/// A handshake's segment is sent again after this time at first (FlexTOE).
+const HANDSHAKE_RETRY: Time = Time::from_ms(10);
 /// Idle contexts are looked at every so many cycles.
 const IDLE_CYCLES: Cycles = Cycles(1 << 20);
 
@@ -71,7 +77,10 @@ pub fn host(plan: &HostPlan<'_>) -> Result<(Host, Software), RunError> {
     let port = Lent::new(DmaPort::new(&plan.hardware.pcie, 0));
     let device = TasnicDevice::new(Rc::clone(&nic), port, plan.incoming());
     let mapped = Rc::clone(&nic);
-    let map: Map = Rc::new(move |name| Some(mapped.borrow().flows.get(name.flow())?.rings.into()));
+    let map: Map = Rc::new(move |name| {
+        let nic = mapped.borrow();
+        nic.flows.get(name.flow()).filter(|flow| flow.state.post.opaque == name.0).map(|flow| flow.rings.into())
+    });
     let slow_program = SlowProgram::new(Rc::clone(&slow));
     let mut cores = vec![Core::new(core_of(&plan.hardware, SLOW_CORE), Box::new(slow_program))];
     let apps: Vec<SharedApp> = apps;
@@ -83,10 +92,12 @@ pub fn host(plan: &HostPlan<'_>) -> Result<(Host, Software), RunError> {
 fn slow_path(plan: &HostPlan<'_>, space: &mut AddressSpace, nic: super::SharedNic) -> SlowPath {
     let (rpc, tas, tcp): (RpcOptions, TasOptions, TcpOptions) =
         (plan.settings.read(), plan.settings.read(), plan.settings.read());
-    let config = tcp.config();
+    let config = Config { rto_initial: HANDSHAKE_RETRY, ..tcp.config() };
     let ring_bytes = tas.tas_buffer_kib << 10;
     let mut ring = || Ring { at: space.data(ring_bytes.into(), 4096), len: ring_bytes };
-    let free = (0..2 * rpc.rpc_connections).map(|_| ring()).collect();
+    // Of connections that come and go a few generations linger.
+    let at_once = rpc.rpc_connections * if rpc.rpc_requests > 0 { GENERATIONS } else { 1 };
+    let free = (0..2 * at_once).map(|_| ring()).collect();
     let tuning =
         Tuning { no_delay: true, receive_buffer: ring_bytes * 2, send_buffer: ring_bytes, ..Tuning::new(&config) };
     let mut host = HostConfig::ip(vec![Address::new(plan.address(), PREFIX_BITS)]);
@@ -98,7 +109,8 @@ fn slow_path(plan: &HostPlan<'_>, space: &mut AddressSpace, nic: super::SharedNi
         Congestion::Timely => RateLaw::Timely,
         Congestion::Cubic | Congestion::Reno | Congestion::None => RateLaw::None,
     };
-    let control = RateControl::new(law, rpc.rpc_connections).bypassing();
-    let slow = SlowPlan { address: plan.address(), contexts: rpc.rpc_app_cores, tuning };
+    let control = RateControl::new(law, at_once).bypassing();
+    let linger = Time::from_seconds(plan.settings.read::<TasnicOptions>().tasnic_linger_ms * 1e-3);
+    let slow = SlowPlan { address: plan.address(), contexts: rpc.rpc_app_cores, tuning, linger };
     SlowPath::new(slow, nic, Stack::new(host, config, Rings { free }, seed), control)
 }

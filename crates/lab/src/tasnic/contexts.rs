@@ -35,18 +35,32 @@ pub struct Context {
     /// Entries for the application: put so far, and freed so far as the doorbell says.
     put: u64,
     freed: u64,
+    /// Of those put, entries on their way to memory.
+    placing: u64,
     /// Entries that wait for room.
     waiting: VecDeque<u32>,
     /// Entries from it: written so far as the doorbell says, and taken so far.
     written: u64,
     taken: u64,
+    /// Of those taken, entries that are not free in memory yet.
+    unfreed: u64,
 }
 
 impl Context {
     /// Over two empty queues.
     pub fn new(to_application: Place, from_application: Place) -> Context {
         let waiting = VecDeque::new();
-        Context { to_application, from_application, put: 0, freed: 0, waiting, written: 0, taken: 0 }
+        Context {
+            to_application,
+            from_application,
+            put: 0,
+            freed: 0,
+            placing: 0,
+            waiting,
+            written: 0,
+            taken: 0,
+            unfreed: 0,
+        }
     }
 }
 
@@ -135,6 +149,7 @@ impl Nic {
             self.contexts.descriptors -= 1;
             let index = context.taken;
             context.taken += 1;
+            context.unfreed += 1;
             let at = context.from_application.slot(index);
             self.issue(Operation::Take { context: number, index, at, bytes: [0; ENTRY_LEN], is_probe: false });
         }
@@ -153,16 +168,16 @@ impl Nic {
             }
             return;
         }
-        self.issue(Operation::Null { at });
+        self.issue(Operation::Null { context: number, at });
         let flow = |entry: &FromApplication| {
             let flow = self.flows.get(entry.flow as usize)?;
-            (usize::from(flow.state.post.context) == number).then_some(entry.flow)
+            (usize::from(flow.state.post.context) == number && !flow.is_gone).then_some(entry.flow)
         };
         match entry {
             Ok(Some(entry)) if flow(&entry).is_some() => {
                 let bump = Bump { rx: entry.rx_bump, tx: entry.tx_bump, close: entry.no_more_data };
-                let (kind, flow) = (Kind::Ac, entry.flow);
-                self.begin(Work { kind, flow, bump, ..Work::default() });
+                let (kind, flow, entry) = (Kind::Ac, entry.flow, entry.bump_seq);
+                self.begin(Work { kind, flow, bump, entry, ..Work::default() });
             }
             _ => {
                 self.counters.bad_entries += 1;
@@ -185,14 +200,45 @@ impl Nic {
         self.npu.at(next, Event::Idle);
         for number in 0..self.contexts.all.len() {
             self.probe(number);
-            // A lost doorbell may have said that entries are free.
-            self.place_waiting(number);
+            self.look_for_room(number);
         }
+    }
+
+    /// Entries wait for room in a queue that is full as far as its doorbell said: the next one that the application
+    /// frees may be free.
+    fn look_for_room(&mut self, number: usize) {
+        let context = &self.contexts.all[number];
+        // An entry that has not reached memory looks like a free one.
+        if !context.waiting.is_empty() && context.placing == 0 {
+            let (index, at) = (context.freed, context.to_application.slot(context.freed));
+            self.issue(Operation::Look { context: number, index, at, bytes: [0; ENTRY_LEN] });
+        }
+    }
+
+    /// That entry is here.
+    pub(super) fn looked(&mut self, number: usize, index: u64, bytes: &[u8; ENTRY_LEN]) {
+        let context = &mut self.contexts.all[number];
+        if context.freed == index && index < context.put && ToApplication::decode(bytes) == Ok(None) {
+            context.freed += 1;
+            self.place_waiting(number);
+            self.look_for_room(number);
+        }
+    }
+
+    /// An entry of an application is free.
+    pub(super) fn nulled(&mut self, number: usize) {
+        self.contexts.all[number].unfreed -= 1;
+    }
+
+    /// An entry for an application has reached memory.
+    pub(super) fn placed(&mut self, number: usize) {
+        self.contexts.all[number].placing -= 1;
     }
 
     fn probe(&mut self, number: usize) {
         let context = &self.contexts.all[number];
-        if context.taken == context.written {
+        // An entry that is not free yet looks like the one that will come there.
+        if context.taken == context.written && context.unfreed == 0 {
             let (index, at) = (context.taken, context.from_application.slot(context.taken));
             self.issue(Operation::Take { context: number, index, at, bytes: [0; ENTRY_LEN], is_probe: true });
         }
@@ -224,8 +270,9 @@ impl Nic {
             let Some(waits) = context.waiting.pop_front() else { return };
             let at = context.to_application.slot(context.put);
             context.put += 1;
+            context.placing += 1;
             if let Some((_, news)) = self.contexts.notices.take(waits) {
-                self.issue(Operation::Entry { at, bytes: news.encode() });
+                self.issue(Operation::Entry { context: number, at, bytes: news.encode() });
             }
         }
     }

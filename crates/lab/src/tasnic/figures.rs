@@ -90,6 +90,9 @@ impl Nic {
             ("went_back", counters.went_back),
             ("bad_entries", counters.bad_entries),
             ("exceptions", counters.exceptions),
+            ("opened", counters.opened),
+            ("closed", counters.closed),
+            ("probes", counters.probes),
             ("dma_operations", self.dma_operations()),
         ]);
         for group in &self.groups {
@@ -102,7 +105,7 @@ impl Nic {
         named
     }
 
-    /// What must hold at the end of each run: every frame that came is in one place.
+    /// Checks at the end of a run that every frame that came is in one place, and that nothing left too early.
     pub fn check(&self) -> Result<(), RunError> {
         let (arrived, inside) = (self.counters.arrived.0 + self.counters.again, self.waiting_frames());
         let dropped = self.arrival_drops;
@@ -110,6 +113,9 @@ impl Nic {
         if arrived != left + dropped + inside {
             return Err(LostError::Frames { arrived, left, dropped, inside }.into());
         }
-        Ok(())
+        match self.witness.early {
+            0 => Ok(()),
+            early => Err(LostError::Early { early }.into()),
+        }
     }
 }

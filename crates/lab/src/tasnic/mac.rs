@@ -144,6 +144,7 @@ impl Nic {
         let now = self.npu.now();
         while let Some(flow) = self.queue.depart(now) {
             let script = self.scripts.depart();
+            self.hold(flow);
             self.npu.put(self.pools.queue, 1, super::nic::Job::Depart(flow), script);
         }
         if let Some(at) = self.queue.ask(now) {

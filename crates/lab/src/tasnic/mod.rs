@@ -4,13 +4,15 @@
 //!  wire ─► mac.rs ─► pre ─► reordering ─► protocol ─► post ─► DMA ─► out in order ─► wire, entries for applications
 //!             stages.rs │     (npu)      fast::receive …   │    transfer.rs
 //!  contexts.rs: doorbells, entries ─► pre (AC)             └► queue_manager.rs ─► pre (TX)
-//!  slow.rs: connections, rates, timeouts (RETX), on a host core
+//!  slow.rs: connections, rates, timeouts (RETX), on a host core; slow_queues.rs: its way to the NIC; closing.rs: their end
+//!  witness.rs: beside all that, checks the order of what leaves
 //! ```
 //!
 //! `nic.rs` says what follows what, `scripts.rs` what each stage costs, `pools.rs` which FPCs do it. The processor itself
 //! is `nicforge_platform::sim::npu`; the protocol is `nicforge_tcp::fast`, the same as everywhere.
 
 pub(crate) mod build;
+mod closing;
 mod contexts;
 mod device;
 pub(crate) mod figures;
@@ -21,10 +23,12 @@ mod pools;
 mod queue_manager;
 mod scripts;
 mod slow;
+mod slow_queues;
 mod stages;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod witness;
 mod work;
 
 pub(crate) use device::SharedNic;

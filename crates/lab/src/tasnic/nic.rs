@@ -20,8 +20,9 @@ use super::options::{Layout, TasnicOptions};
 use super::pools::Pools;
 use super::queue_manager::{QueueManager, Update};
 use super::scripts::{self, Scripts};
-use super::slow::SlowQueues;
+use super::slow_queues::SlowQueues;
 use super::transfer::Operation;
+use super::witness::Witness;
 use super::work::{Kind, Slab, Work};
 use crate::tas::rings::SharedFlow;
 
@@ -87,6 +88,9 @@ pub struct NicFlow {
     pub group: usize,
     /// The clock of its time stamps when it was installed, and when that was.
     pub clock: (u32, Time),
+    /// Entries of its application so far, and how many come before the last, which closes: entries pass one another.
+    pub entries: u16,
+    pub closes_after: Option<u16>,
     /// Turns at its state: the next to give, the next to take.
     pub tickets: (u64, u64),
     /// Events whose turn has not come.
@@ -94,6 +98,32 @@ pub struct NicFlow {
     /// TX events at the protocol stage so far, and events of all kinds.
     pub departed: u64,
     pub version: u64,
+    /// Events and messages of it that are under way.
+    pub held: u64,
+    /// The slow path has taken it away; its number is free once nothing is under way.
+    pub is_gone: bool,
+}
+
+impl NicFlow {
+    /// A connection without events, of the first flow-group, whose clock was something at some time.
+    pub fn new(state: Flow, tuple: FourTuple, rings: SharedFlow, clock: (u32, Time)) -> NicFlow {
+        NicFlow {
+            state,
+            tuple,
+            rings,
+            mss: 0,
+            group: 0,
+            clock,
+            entries: 0,
+            closes_after: None,
+            tickets: (0, 0),
+            waiting: Vec::new(),
+            departed: 0,
+            version: 0,
+            held: 0,
+            is_gone: false,
+        }
+    }
 }
 
 /// A flow-group: what an island keeps.
@@ -124,6 +154,11 @@ pub struct NicCounters {
     /// Frames given to the slow path, and frames that came back from there.
     pub exceptions: u64,
     pub again: u64,
+    /// Connections that came, and that were taken away.
+    pub opened: u64,
+    pub closed: u64,
+    /// Probes of closed windows.
+    pub probes: u64,
 }
 
 /// The parts of a NIC.
@@ -164,6 +199,8 @@ pub struct Nic {
     /// Frames that left, with the time of their last bit.
     pub sent: VecDeque<(Time, Frame)>,
     pub(super) random: Pcg64,
+    /// Looks at the order of what leaves.
+    pub(super) witness: Witness,
 }
 
 impl Nic {
@@ -205,6 +242,7 @@ impl Nic {
             arrival_drops: 0,
             sent: VecDeque::new(),
             random: Pcg64::seed_from_u64(plan.seed),
+            witness: Witness::default(),
             options,
         }
     }
@@ -283,9 +321,13 @@ impl Nic {
             Job::Work(work) => self.is_complete(work),
             Job::Update(update) => {
                 self.queue.update(&update, self.npu.now());
+                self.release(update.flow);
                 self.let_depart();
             }
-            Job::Depart(flow) => self.begin(Work { kind: Kind::Tx, flow, ..Work::default() }),
+            Job::Depart(flow) => {
+                self.begin(Work { kind: Kind::Tx, flow, ..Work::default() });
+                self.release(flow);
+            }
             Job::Issue(operation) => self.request(operation),
             Job::Finished(operation) => self.finished(operation),
             Job::Entry(entry) => self.place_entry(entry),
@@ -307,6 +349,10 @@ impl Nic {
             Kind::Tx => TO_SEND,
             Kind::Ac | Kind::Retx => FROM_APPLICATION,
         };
+        // Whose a frame is, pre-processing finds out.
+        if kind != Kind::Rx {
+            self.hold(work.flow);
+        }
         let job = Job::Work(self.works.put(work));
         let script = match self.options.tasnic_layout {
             Layout::Pipeline => self.scripts.pre(kind),

@@ -25,6 +25,8 @@ options! {
         tasnic_post_fpcs: usize = 4, "FPCs", Allowed::Whole(1, 8), source "TASNIC thesis, section 3.6.4";
         /// Flow-groups, each on an island of its own; a hash of addresses and ports chooses one.
         tasnic_flow_groups: usize = 4, "groups", Allowed::Whole(1, 31), source "TASNIC thesis, section 3.6.4";
+        /// How long the NIC answers for a connection after both ends have closed it.
+        tasnic_linger_ms: f64 = 10.0, "ms", Allowed::Number(0.0, 100_000.0), source "FlexTOE: state is freed after 10 ms";
         /// Longest random delay of each stage: what a test of the pipeline's order adds.
         tasnic_jitter_us: f64 = 0.0, "µs", Allowed::Number(0.0, 1000.0);
         /// Every so many events all state in local memory and CLS is evicted; 0: never.

@@ -59,10 +59,16 @@ impl QueueManager {
         QueueManager { carousel, ready, flows: Vec::new(), credits, asked: Time::NEVER }
     }
 
-    /// Another flow, whose segments carry up to `mss` bytes.
-    pub fn add(&mut self, mss: u32) {
-        self.flows.push(Known { mss, ..Known::default() });
-        self.carousel.grow(self.flows.len());
+    /// Flow `number` begins, whose segments carry up to `mss` bytes.
+    pub fn add(&mut self, number: u32, mss: u32) {
+        let number = number as usize;
+        if number >= self.flows.len() {
+            self.flows.resize(number + 1, Known::default());
+            self.carousel.grow(number + 1);
+        }
+        // It may still stand in the line from its number's last flow.
+        let waits = self.flows[number].waits;
+        self.flows[number] = Known { mss, waits, ..Known::default() };
     }
 
     /// The slow path sets a flow's rate.
@@ -149,7 +155,7 @@ mod tests {
     #[test]
     fn departures_follow_the_latest_news_and_count_what_is_on_its_way() {
         let mut manager = QueueManager::new(8);
-        manager.add(1000);
+        manager.add(0, 1000);
         let news = |sendable, departed, version| Update { flow: 0, sendable, departed, version };
         manager.update(&news(2500, 0, 1), Time::ZERO);
         let departures = std::iter::from_fn(|| manager.depart(Time::from_us(1))).count();
@@ -164,7 +170,7 @@ mod tests {
     #[test]
     fn without_buffers_flows_wait() {
         let mut manager = QueueManager::new(1);
-        manager.add(1000);
+        manager.add(0, 1000);
         manager.update(&Update { flow: 0, sendable: 5000, departed: 0, version: 1 }, Time::ZERO);
         assert_eq!((manager.depart(Time::from_us(1)), manager.depart(Time::from_us(1))), (Some(0), None));
         manager.give_back();

@@ -2,140 +2,39 @@
 //! to the NIC; the control loop sets rates and finds timeouts.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 
 use nicforge_nic::DropCounters;
 use nicforge_platform::sim::SimCpu;
-use nicforge_platform::{Addr, Cpu, Dma, Part, Register};
+use nicforge_platform::{Cpu, Part, Register};
 use nicforge_tcp::conn::{State, Tuning};
 use nicforge_tcp::fast::FlowFlags;
-use nicforge_tcp::queue::ToApplication;
 use nicforge_tcp::rate::{RateControl, TURN_FLOWS};
-use nicforge_tcp::segment::{Ecn, Header};
+use nicforge_tcp::segment::{Ecn, Flags, Header};
 use nicforge_tcp::stack::{ConnectionId, Event, FourTuple, ListenerId, Outgoing, Stack};
 use nicforge_units::{Cycles, Time};
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, IPV4_MIN_HEADER_LEN, Ipv4View};
 
+use super::closing::Numbers;
 use super::contexts::SLOW_DOORBELL;
 use super::device::SharedNic;
-use super::nic::{Job, Nic, NicFlow};
-use super::queue_manager::Update;
+use super::nic::NicFlow;
+use super::slow_queues::Command;
 use super::stages::key_of;
-use super::transfer::Operation;
-use super::work::{Kind, Work};
 use crate::tas::app::FlowName;
 use crate::tas::frame::{Parsed, parse_bytes, write_ethernet, write_headers};
 use crate::tas::rings::{Rings, SharedFlow};
 use crate::world::device::Device;
 use crate::world::program::{Here, Next, Notice, Program};
 
-/// An entry of its queue, in bytes.
-const ENTRY_BYTES: u64 = 64;
-/// Entries of its queue.
-const ENTRIES: u64 = 1024;
+/// A segment with one of these is not the fast path's.
+const RARE: Flags = Flags(Flags::SYN.0 | Flags::RST.0 | Flags::URG.0);
 /// Instructions for a frame: look-up, state machine, an answer.
 const FRAME_CYCLES: Cycles = Cycles(2000);
 /// Instructions for a flow's turn in the control loop, with two reads of the NIC's memory.
 const TURN_CYCLES: Cycles = Cycles(400);
-
-/// A message of the slow path to the NIC.
-#[derive(Debug)]
-pub enum Command {
-    /// A frame leaves.
-    Send(Vec<u8>),
-    /// A frame is the fast path's by now.
-    Receive(Vec<u8>),
-    /// A connection is open.
-    Install(Box<NicFlow>),
-    /// A connection's rate, in bytes per second; 0 is unlimited.
-    Rate(u32, u32),
-    /// A connection timed out.
-    Retransmit(u32),
-}
-
-/// Both directions between NIC and slow path.
-#[derive(Debug)]
-pub struct SlowQueues {
-    at: Addr,
-    next: u64,
-    /// Frames for the slow path, each with the time from which it is there.
-    pub inbox: VecDeque<(Time, Vec<u8>)>,
-    /// What the doorbell announces.
-    pub commands: VecDeque<Command>,
-    /// From a write's way on the bus until memory has it.
-    latency: Time,
-}
-
-impl SlowQueues {
-    /// Bytes of the queue in host memory.
-    pub const BYTES: u64 = ENTRIES * ENTRY_BYTES;
-
-    /// A queue at `at`, which the slow path's core watches.
-    pub fn new(at: Addr, latency: Time) -> SlowQueues {
-        SlowQueues { at, next: 0, inbox: VecDeque::new(), commands: VecDeque::new(), latency }
-    }
-
-    /// Writes a frame for the slow path.
-    pub fn give<D: Dma>(&mut self, dma: &mut D, frame: Vec<u8>) {
-        let at = self.at + self.next % ENTRIES * ENTRY_BYTES;
-        self.next += 1;
-        let mut entry = [0u8; ENTRY_BYTES as usize];
-        entry[56..].copy_from_slice(&self.next.to_le_bytes());
-        dma.publish(at, &entry);
-        self.inbox.push_back((dma.now() + self.latency, frame));
-    }
-}
-
-impl Nic {
-    /// A frame is not the fast path's.
-    pub(super) fn hand_to_slow_path(&mut self, frame: Vec<u8>) {
-        let number = self.operations.put(Operation::Exception { frame });
-        let script = self.scripts.context();
-        self.npu.put(self.pools.slow, 0, Job::Exception(number), script);
-    }
-
-    /// The slow path's interface has a frame for the host.
-    pub(super) fn pass_to_host(&mut self, number: u32) {
-        self.request(number);
-    }
-
-    /// The slow path's doorbell rang.
-    pub(super) fn take_commands(&mut self) {
-        while let Some(command) = self.slow.commands.pop_front() {
-            match command {
-                Command::Send(frame) => self.send(frame, None),
-                Command::Receive(frame) => {
-                    self.counters.again += 1;
-                    self.mac_takes_again(frame);
-                }
-                Command::Install(flow) => self.install(*flow),
-                Command::Rate(flow, rate) => self.queue.set_rate(flow, rate),
-                Command::Retransmit(flow) => self.begin(Work { kind: Kind::Retx, flow, ..Work::default() }),
-            }
-        }
-    }
-
-    fn install(&mut self, flow: NicFlow) {
-        let number = self.flows.len() as u32;
-        let (context, state) = (usize::from(flow.state.post.context), flow.state);
-        self.table.insert(key_of(&flow.tuple), number);
-        self.queue.add(flow.mss);
-        self.queue.set_rate(number, state.post.rate);
-        self.flows.push(flow);
-        // An entry without bytes announces a connection.
-        let opaque = FlowName::new(0, number as usize).0;
-        let news = ToApplication { opaque, rx_bump: state.rx_waiting(), tx_bump: 0, peer_closed: false };
-        self.notify(context, &news);
-        let update = Update { flow: number, sendable: state.sendable(), departed: 0, version: 1 };
-        self.flows[number as usize].version = 1;
-        if update.sendable > 0 {
-            let script = self.scripts.queue();
-            self.npu.put(self.pools.queue, 0, Job::Update(update), script);
-        }
-    }
-}
 
 /// The parts of a slow path.
 pub struct SlowPlan {
@@ -145,17 +44,20 @@ pub struct SlowPlan {
     pub contexts: usize,
     /// Of sockets.
     pub tuning: Tuning,
+    /// How long the NIC answers for a connection that both ends have closed.
+    pub linger: Time,
 }
 
 /// The slow path of a host.
 pub struct SlowPath {
-    plan: SlowPlan,
-    nic: SharedNic,
-    stack: Stack<Rings>,
+    pub(super) plan: SlowPlan,
+    pub(super) nic: SharedNic,
+    pub(super) stack: Stack<Rings>,
     listener: Option<ListenerId>,
-    control: RateControl,
+    pub(super) control: RateControl,
     /// Connections that the NIC has, by their place in its look-up table.
-    installed: BTreeMap<u64, u32>,
+    pub(super) installed: BTreeMap<u64, u32>,
+    pub(super) numbers: Numbers,
     next_context: usize,
     identification: u16,
     /// Frames that are nobody's.
@@ -172,6 +74,7 @@ impl SlowPath {
             listener: None,
             control,
             installed: BTreeMap::new(),
+            numbers: Numbers::default(),
             next_context: 0,
             identification: 0,
             drops: DropCounters::default(),
@@ -188,6 +91,7 @@ impl SlowPath {
         let local = (Some(self.plan.address.into()), port);
         // All hosts are neighbours, ports and rings are there for each.
         let _ = self.stack.connect(local, (remote.0.into(), remote.1), self.plan.tuning.clone(), now);
+        self.numbers.opened(port, remote);
     }
 
     /// Connections that the NIC has.
@@ -208,6 +112,7 @@ impl SlowPath {
         self.stack.on_timer(cpu.now());
         self.take_events(cpu.now(), &mut commands);
         self.control(cpu, &mut commands);
+        self.close(cpu.now(), &mut commands);
         while let Some(outgoing) = self.stack.transmit_header(cpu.now()) {
             cpu.work(FRAME_CYCLES);
             commands.extend(self.frame_of(&outgoing).map(Command::Send));
@@ -230,12 +135,12 @@ impl SlowPath {
         let Ok(Parsed { tuple, envelope, header, payload_at }) = parse_bytes(&frame) else {
             return self.drops.count("malformed");
         };
-        if self.installed.contains_key(&key_of(&tuple)) {
-            // It came while the NIC did not have the connection yet.
-            let is_plain = !header.flags.any(nicforge_tcp::segment::Flags(0x26));
-            if is_plain {
+        if let Some(&number) = self.installed.get(&key_of(&tuple)) {
+            let is_plain = !header.flags.any(RARE);
+            if is_plain && !self.numbers.is_leaving(number) {
+                // It came while the NIC did not have the connection yet.
                 commands.push(Command::Receive(frame));
-            } else {
+            } else if !self.reset_while_closing(number, &header, cpu.now()) {
                 self.drops.count("of_open_connection");
             }
             return;
@@ -262,13 +167,13 @@ impl SlowPath {
                 Event::Changed(id) | Event::Arrived(id) => Some(id),
             };
             if let Some(id) = id {
-                commands.extend(self.hand_over(id, now).map(|flow| Command::Install(Box::new(flow))));
+                commands.extend(self.hand_over(id, now));
             }
         }
     }
 
     /// An open connection becomes the NIC's.
-    fn hand_over(&mut self, id: ConnectionId, now: Time) -> Option<NicFlow> {
+    fn hand_over(&mut self, id: ConnectionId, now: Time) -> Option<Command> {
         let tuple = self.stack.tuple(id)?;
         let (receive, transmit) = self.stack.rings(id)?;
         let rings = SharedFlow { receive: *receive, transmit: *transmit };
@@ -283,23 +188,16 @@ impl SlowPath {
         state.set(FlowFlags::FAST, true);
         (state.post.window, state.post.context) = (0, self.next_context as u16);
         self.next_context = (self.next_context + 1) % self.plan.contexts;
-        let number = self.installed.len() as u32;
+        let (number, others) = self.numbers.take(id);
+        state.post.opaque = FlowName::new(0, number as usize).after(others).0;
         self.installed.insert(key, number);
         self.control.begin(number, &mut state, now);
         let options = if state.has(FlowFlags::TIMESTAMPS) { 12 } else { 0 };
         let groups = self.nic.borrow().groups.len();
-        Some(NicFlow {
-            mss: u32::from(connection.agreed().peer_mss).min(u32::from(connection.agreed().own_mss)) - options,
-            group: group_of(&tuple, groups),
-            clock: (connection.clock(now), now),
-            tickets: (0, 0),
-            waiting: Vec::new(),
-            departed: 0,
-            version: 0,
-            state,
-            tuple,
-            rings,
-        })
+        let mss = u32::from(connection.agreed().peer_mss).min(u32::from(connection.agreed().own_mss)) - options;
+        let group = group_of(&tuple, groups);
+        let flow = NicFlow { mss, group, ..NicFlow::new(state, tuple, rings, (connection.clock(now), now)) };
+        Some(Command::Install(number, Box::new(flow)))
     }
 
     /// The control loop: rates from what the NIC counted, and timeouts.
@@ -318,6 +216,9 @@ impl SlowPath {
             }
             if state.post.rate != before {
                 commands.push(Command::Rate(number, state.post.rate));
+            }
+            if state.is_closed() {
+                self.numbers.linger(number, now + self.plan.linger);
             }
         }
     }
@@ -377,6 +278,7 @@ impl Program for SlowProgram {
         let now = here.core.now();
         let inbox = slow.nic.borrow().slow.inbox.front().map_or(Time::NEVER, |(at, _)| *at);
         let due = slow.stack.poll_at().unwrap_or(Time::NEVER).min(slow.control.due()).min(inbox);
+        let due = due.min(slow.numbers.due());
         here.sleep(due.max(now + Time::from_ns(100)))
     }
 

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use nicforge_platform::sim::npu::{Command, ThreadId};
-use nicforge_tcp::fast::{self, FlowFlags, Outcome as Fast, SlowReason, Summary};
+use nicforge_tcp::fast::{self, Bump, FlowFlags, Outcome as Fast, SlowReason, Summary};
 use nicforge_tcp::options::{Options, Timestamps};
 use nicforge_tcp::queue::ToApplication;
 use nicforge_tcp::segment::{Ecn, Flags, Header};
@@ -15,7 +15,6 @@ use super::nic::{Event, Job, Nic, NicFlow};
 use super::options::Layout;
 use super::queue_manager::Update;
 use super::work::{Kind, Outcome, Work};
-use crate::tas::app::FlowName;
 use crate::tas::frame::{Parsed, parse_bytes, write_headers};
 
 /// A tick of the NIC's clock: 16 cycles of 800 MHz.
@@ -92,7 +91,10 @@ impl Nic {
             work.echo = header.options.timestamps.map(|clock| clock.echo);
             work.payload_at = payload_at;
             match self.table.get(&key) {
-                Some(&flow) if !odd => work.flow = flow,
+                Some(&flow) if !odd => {
+                    work.flow = flow;
+                    self.flows[flow as usize].held += 1;
+                }
                 _ => work.is_over = true,
             }
             let fpc = self.npu.core_of(thread, self.pools.pre) % self.look_ups.len();
@@ -191,6 +193,7 @@ impl Nic {
                 Kind::Tx => departs(flow, now, &mut self.counters.idle_departures),
                 Kind::Retx => {
                     fast::retransmit(&mut flow.state);
+                    self.counters.probes += u64::from(fast::probe(&mut flow.state));
                     Outcome::default()
                 }
             };
@@ -261,10 +264,9 @@ impl Nic {
         }
         let Outcome { sendable, departed, version, .. } = work.outcome;
         let update = Update { flow: work.flow, sendable, departed, version };
-        let script = self.scripts.queue();
         // A flow that has nothing to send, and had nothing, is no news.
         if sendable > 0 || work.kind == Kind::Tx {
-            self.npu.put(self.pools.queue, 0, Job::Update(update), script);
+            self.tell_queue(update);
         }
     }
 }
@@ -295,7 +297,7 @@ fn received(
         header: done.acknowledge.then(|| flow.header(seq, Flags::ACK, 0, now)),
         store: done.store,
         notify: news.then_some(ToApplication {
-            opaque: FlowName::new(0, work.flow as usize).0,
+            opaque: flow.state.post.opaque,
             rx_bump: done.rx_bump,
             tx_bump: done.tx_bump,
             peer_closed: done.fin,
@@ -313,8 +315,14 @@ fn cause_of(reason: SlowReason) -> &'static str {
 }
 
 /// AC.
-fn applied(flow: &mut NicFlow, work: &Work, now: Time, bad_entries: &mut u64) -> Outcome {
-    match fast::application(&mut flow.state, work.bump) {
+pub(super) fn applied(flow: &mut NicFlow, work: &Work, now: Time, bad_entries: &mut u64) -> Outcome {
+    if work.bump.close {
+        flow.closes_after = Some(work.entry);
+    }
+    // What was written before the end may come behind it.
+    let close = flow.closes_after == Some(flow.entries);
+    flow.entries = flow.entries.wrapping_add(1);
+    match fast::application(&mut flow.state, Bump { close, ..work.bump }) {
         Ok(applied) => {
             let seq = flow.state.protocol.seq;
             let header = applied.window_update.then(|| flow.header(seq, Flags::ACK, 0, now));

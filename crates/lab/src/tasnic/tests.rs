@@ -1,3 +1,6 @@
+mod closing;
+mod swarm;
+
 use std::path::Path;
 
 use nicforge_record::StageFigures;
@@ -87,36 +90,6 @@ fn stages_of_random_delay_lose_nothing() {
         assert!(rate(&point) > 0.05, "{jitter}: {:?}", point.metrics);
         assert_eq!((count("went_back"), point.metrics.drops.len()), (0, 0), "{jitter}: {:?}", point.metrics);
         assert!(jitter > 1.0 || count("events_retx") == 0, "{jitter}: {:?}", point.metrics);
-    }
-}
-
-/// Stages of random delay, state evicted over and over, doorbells lost and doubled, queues of few entries, a bad link:
-/// streams intact, and nothing stands still.
-#[test]
-fn streams_are_intact_whatever_the_order_in_which_stages_end() {
-    for seed in 1..=12u64 {
-        let pick =
-            |of: u64, salt: u64| (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(salt as u32 * 7) % of) as usize;
-        let settings = settings()
-            .with("rpc_connections", 1 + pick(20, 1))
-            .with("rpc_in_flight", 1 + pick(6, 2))
-            .with("rpc_bytes", 16 + pick(9000, 3))
-            .with("rpc_app_cores", 1 + pick(3, 4))
-            .with("tasnic_jitter_us", pick(8, 5) as f64)
-            .with("tasnic_evict_every", pick(3, 6) * 5)
-            .with("tasnic_doorbell_loss", pick(2, 7) as f64 * 0.02)
-            .with("tasnic_doorbell_twice", pick(3, 8) as f64 * 0.2)
-            .with("tasnic_threads", 1 + pick(8, 9))
-            .with("tas_queue_entries", 2 << pick(6, 10))
-            .with("link_loss", pick(3, 11) as f64 * 0.005)
-            .with("link_reordered", pick(3, 12) as f64 * 0.01)
-            .with("link_duplicates", pick(2, 13) as f64 * 0.01)
-            .with("link_corrupted", pick(2, 14) as f64 * 0.005)
-            .with("window_ms", 8.0);
-        settings.check(&machine()).unwrap();
-        let point = run_point(&machine(), &settings, seed, &RunIo::default(), &mut |_, _| {}).unwrap();
-        assert!(rate(&point) > 1e-4, "seed {seed}: {:?}", point.metrics);
-        assert_eq!(point.metrics.stages["bad_entries"], 0, "seed {seed}");
     }
 }
 

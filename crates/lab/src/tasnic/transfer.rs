@@ -3,6 +3,7 @@
 use nicforge_platform::sim::npu::{DmaKind, ThreadId};
 use nicforge_platform::sim::{DmaPort, Host as SimHost, Lent, SimDma};
 use nicforge_platform::{Addr, Dma};
+use nicforge_tcp::fast::FlowFlags;
 use nicforge_tcp::queue::ENTRY_LEN;
 use nicforge_units::Time;
 
@@ -17,11 +18,13 @@ pub enum Operation {
     /// Payload comes from its ring.
     Fetch { work: u32 },
     /// An entry goes to an application.
-    Entry { at: Addr, bytes: [u8; ENTRY_LEN] },
+    Entry { context: usize, at: Addr, bytes: [u8; ENTRY_LEN] },
+    /// Whether the application has freed an entry, in case its doorbell was lost.
+    Look { context: usize, index: u64, at: Addr, bytes: [u8; ENTRY_LEN] },
     /// An entry comes from an application; a probe looks whether there is one.
     Take { context: usize, index: u64, at: Addr, bytes: [u8; ENTRY_LEN], is_probe: bool },
     /// The entry is free again.
-    Null { at: Addr },
+    Null { context: usize, at: Addr },
     /// A frame goes to the slow path.
     Exception { frame: Vec<u8> },
 }
@@ -32,7 +35,7 @@ impl Operation {
             Operation::Store { .. } => DmaKind::PayloadRx,
             Operation::Fetch { .. } => DmaKind::PayloadTx,
             Operation::Entry { .. } => DmaKind::Arx,
-            Operation::Take { .. } => DmaKind::Atx,
+            Operation::Take { .. } | Operation::Look { .. } => DmaKind::Atx,
             Operation::Null { .. } => DmaKind::AtxNull,
             Operation::Exception { .. } => DmaKind::Slow,
         }
@@ -104,13 +107,15 @@ impl Nic {
         let complete = match &mut operation {
             Operation::Store { work } => self.store(*work, host, port),
             Operation::Fetch { work } => self.fetch(*work, host, port),
-            Operation::Take { at, bytes, .. } => SimDma::on(host, port, now).read_ahead(*at, bytes),
-            Operation::Entry { at, bytes } => {
+            Operation::Take { at, bytes, .. } | Operation::Look { at, bytes, .. } => {
+                SimDma::on(host, port, now).read_ahead(*at, bytes)
+            }
+            Operation::Entry { at, bytes, .. } => {
                 let mut dma = SimDma::on(host, port, now);
                 dma.publish(*at, bytes);
                 dma.now() + self.dma.write_signal()
             }
-            Operation::Null { at } => {
+            Operation::Null { at, .. } => {
                 let mut dma = SimDma::on(host, port, now);
                 dma.publish(*at, &[0; ENTRY_LEN]);
                 dma.now() + self.dma.write_signal()
@@ -164,6 +169,12 @@ impl Nic {
         let kind = operation.kind();
         self.dma.complete(kind);
         self.begin_operations();
+        if let Operation::Store { work } = operation
+            && let Some(work) = self.works.get(work)
+            && let Some(store) = work.outcome.store
+        {
+            self.witness.stored(work.flow, work.summary.seq.wrapping_add(store.skip), store.len);
+        }
         let waits = match operation {
             Operation::Store { work } | Operation::Fetch { work } => self.works.get(work).and_then(|work| work.thread),
             _ => None,
@@ -183,7 +194,10 @@ impl Nic {
             Some(Operation::Take { context, index, at, bytes, is_probe }) => {
                 self.took(context, index, at, &bytes, is_probe);
             }
-            Some(Operation::Entry { .. } | Operation::Null { .. } | Operation::Exception { .. }) | None => {}
+            Some(Operation::Look { context, index, bytes, .. }) => self.looked(context, index, &bytes),
+            Some(Operation::Entry { context, .. }) => self.placed(context),
+            Some(Operation::Null { context, .. }) => self.nulled(context),
+            Some(Operation::Exception { .. }) | None => {}
         }
     }
 
@@ -204,6 +218,9 @@ impl Nic {
     }
 
     fn leave(&mut self, work: Work) {
+        let state = &self.flows[work.flow as usize].state;
+        self.witness.leaves(&work, state.has(FlowFlags::PEER_CLOSED));
+        self.release(work.flow);
         if let Some(notify) = work.outcome.notify {
             let context = usize::from(self.flows[work.flow as usize].state.post.context);
             self.notify(context, &notify);

@@ -41,6 +41,8 @@ pub struct Work {
     pub payload_at: u32,
     /// What the application read and wrote.
     pub bump: Bump,
+    /// Entries about its connection that the application wrote before.
+    pub entry: u16,
     /// Its turn at its connection.
     pub ticket: u64,
     /// Its number on the way out: the protocol stage's order in the flow-group.

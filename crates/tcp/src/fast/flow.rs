@@ -204,6 +204,19 @@ impl Flow {
         self.protocol.ack = self.protocol.ack.wrapping_add(bytes);
     }
 
+    /// The peer's window is closed, and something waits for it to open.
+    #[inline]
+    pub fn is_stalled(&self) -> bool {
+        let fin = self.has(FlowFlags::CLOSING) && !self.has(FlowFlags::FIN_SENT);
+        self.protocol.remote_win == 0 && (self.protocol.tx_avail > 0 || self.protocol.tx_sent > 0 || fin)
+    }
+
+    /// Both ends have closed, and both know.
+    #[inline]
+    pub fn is_closed(&self) -> bool {
+        self.has(FlowFlags::FIN_SENT | FlowFlags::PEER_CLOSED) && self.protocol.tx_sent == 0
+    }
+
     /// Gives `bytes` of the transmit ring sequence numbers: moves position and counts.
     #[inline]
     pub fn tx_take(&mut self, bytes: u32) {

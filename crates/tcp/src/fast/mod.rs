@@ -20,5 +20,5 @@ mod transmit;
 pub use application::{Applied, BadBump, Bump, application};
 pub use flow::{Flow, FlowFlags, Post, Pre, Protocol};
 pub use receive::{Outcome, Received, SlowReason, Summary, receive};
-pub use retransmit::retransmit;
+pub use retransmit::{probe, retransmit};
 pub use transmit::{Transmitted, transmit};

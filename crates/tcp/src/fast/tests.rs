@@ -114,6 +114,42 @@ fn a_window_that_opens_from_zero_is_told_once() {
     assert!(!application(&mut flow, Bump { rx: 400, ..Bump::default() }).unwrap().window_update);
 }
 
+#[test]
+fn a_probe_passes_a_closed_window_and_its_answer_opens_it() {
+    let (mut sender, mut receiver) = (flow(4096, 4096, true), flow(1000, 4096, true));
+    sender.protocol.remote_win = 1000;
+    application(&mut sender, Bump { tx: 2000, close: true, ..Bump::default() }).unwrap();
+    let first = transmit(&mut sender, 1448).unwrap();
+    assert!(!probe(&mut sender), "the window is open");
+    done(receive(&mut receiver, &data(first.seq, first.len, 0)));
+    let closed = Summary { window: receiver.window_field(), ..data(0, 0, receiver.protocol.ack) };
+    done(receive(&mut sender, &closed));
+    assert_eq!((sender.sendable(), sender.is_stalled()), (0, true));
+    // The application reads, and the update is lost.
+    application(&mut receiver, Bump { rx: 1000, ..Bump::default() }).unwrap();
+    assert!(probe(&mut sender));
+    let probed = transmit(&mut sender, 1448).unwrap();
+    assert_eq!((probed.len, transmit(&mut sender, 1448)), (1, None));
+    assert!(done(receive(&mut receiver, &data(probed.seq, 1, 0))).acknowledge);
+    let open = Summary { window: receiver.window_field(), ..data(0, 0, receiver.protocol.ack) };
+    done(receive(&mut sender, &open));
+    assert_eq!((sender.is_stalled(), sender.sendable()), (false, 999));
+    // A window that stays closed costs no byte: the probe goes back, and is sent again.
+    let (mut sender, mut receiver) = (flow(4096, 4096, true), flow(1000, 4096, true));
+    (sender.protocol.remote_win, receiver.protocol.rx_avail) = (0, 0);
+    application(&mut sender, Bump { tx: 10, ..Bump::default() }).unwrap();
+    for _ in 0..5 {
+        retransmit(&mut sender);
+        assert!(probe(&mut sender));
+        let probed = transmit(&mut sender, 1448).unwrap();
+        let received = done(receive(&mut receiver, &data(probed.seq, probed.len, 0)));
+        assert_eq!((received.acknowledge, received.store), (true, None));
+        let closed = Summary { window: receiver.window_field(), ..data(0, 0, receiver.protocol.ack) };
+        done(receive(&mut sender, &closed));
+        assert!(sender.is_stalled());
+    }
+}
+
 /// One end of a paper flow with its rings and its stream.
 struct End {
     flow: Flow,

@@ -117,8 +117,8 @@ impl RateControl {
         self.order.first().filter(|(due, _)| *due <= now).map(|(_, flow)| *flow)
     }
 
-    /// Reads and clears the counters of `flow`, and writes its rate. Returns whether it timed out, so that a RETX event
-    /// is due.
+    /// Reads and clears the counters of `flow`, and writes its rate. Returns whether it timed out, or the peer's window
+    /// stays closed, so that a RETX event is due.
     pub fn update(&mut self, flow: u32, state: &mut Flow, now: Time) -> bool {
         let law = self.law;
         let Some(Some(controlled)) = self.flows.get_mut(flow as usize) else { return false };
@@ -126,10 +126,12 @@ impl RateControl {
         let rtt = Time::from_us(state.post.rtt_est.into()).max(Time::from_us(1));
         let interval = Time::from_ps(2 * rtt.as_ps()).max(GRANULARITY);
         let timed_out = controlled.timed_out(state, interval, rtt, now);
+        // A closed window is the peer's choice, and no congestion.
+        let lost = timed_out && !state.is_stalled();
         let rate = match law {
             RateLaw::None => 0.0,
-            RateLaw::Dctcp => controlled.dctcp(state, timed_out, now),
-            RateLaw::Timely => controlled.timely(state, timed_out),
+            RateLaw::Dctcp => controlled.dctcp(state, lost, now),
+            RateLaw::Timely => controlled.timely(state, lost),
         };
         state.post.rate = rate as u32;
         (state.post.cnt_ackb, state.post.cnt_ecnb, state.post.cnt_fretx) = (0, 0, 0);
@@ -142,7 +144,7 @@ impl RateControl {
 
 impl Controlled {
     fn timed_out(&mut self, state: &Flow, interval: Time, rtt: Time, now: Time) -> bool {
-        if state.post.cnt_ackb > 0 || state.protocol.tx_sent == 0 {
+        if state.post.cnt_ackb > 0 || state.protocol.tx_sent == 0 && !state.is_stalled() {
             self.quiet_since = now;
             return false;
         }

@@ -223,3 +223,21 @@ fn without_an_acknowledgment_a_flow_times_out_and_halves_its_rate() {
         assert_eq!(control.due(), Time::NEVER);
     }
 }
+
+#[test]
+fn a_window_that_stays_closed_wants_probes_and_is_no_congestion() {
+    let mut control = RateControl::new(RateLaw::Dctcp, 1).bypassing();
+    let mut flow = Flow::default();
+    (flow.post.tx_size, flow.protocol.tx_avail, flow.post.rtt_est) = (1000, 1000, 10);
+    control.begin(0, &mut flow, Time::ZERO);
+    let mut asked = 0;
+    for _ in 0..20 {
+        let now = control.due();
+        asked += u32::from(control.update(0, &mut flow, now));
+    }
+    assert!((3..=6).contains(&asked), "{asked} of 20 intervals");
+    assert_eq!(flow.post.rate, 0, "no rate without congestion");
+    flow.protocol.remote_win = 1000;
+    let now = control.due();
+    assert!(!control.update(0, &mut flow, now), "nothing is out, and it may send");
+}

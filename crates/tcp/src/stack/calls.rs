@@ -276,6 +276,19 @@ impl<B: Buffers> Stack<B> {
         self.after(id.index);
     }
 
+    /// Forgets a connection that another has taken over, without a segment.
+    pub fn hand_over(&mut self, id: ConnectionId) {
+        let Some(entry) = self.entry_mut(id) else { return };
+        entry.released = true;
+        entry.connection.end(None);
+        self.collect(id.index);
+    }
+
+    /// The memory that connections get their rings from.
+    pub fn buffers_mut(&mut self) -> &mut B {
+        &mut self.buffers
+    }
+
     /// Number of connections, those in TIME-WAIT included.
     pub fn connection_count(&self) -> usize {
         self.connections.len() - self.free.len()
