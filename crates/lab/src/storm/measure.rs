@@ -57,7 +57,10 @@ pub(crate) fn run_point(
     let standstill = (!moved).then(|| "no worker took a tuple in the window".to_owned());
     let seconds = (ends - warm).as_seconds();
     Ok(PointRun {
-        metrics: metrics(&before, &after, seconds),
+        metrics: Metrics {
+            emulator_busy_fraction: emulators_busy(&storm, &before, &after, seconds),
+            ..metrics(&before, &after, seconds)
+        },
         cores: cores(&storm, &before, &after, seconds),
         stages: Vec::new(),
         simulated: ends,
@@ -79,7 +82,9 @@ struct Snapshot {
     unswitched: u64,
     stages: BTreeMap<String, u64>,
     spent: Vec<CoreCycles>,
-    /// By worker; 0 of threads.
+    /// Of cores that play NICs.
+    players: Vec<CoreCycles>,
+    /// By worker; 0 of others.
     taken: Vec<u64>,
 }
 
@@ -94,6 +99,7 @@ impl Snapshot {
             unswitched: storm.world.unswitched(),
             stages: BTreeMap::new(),
             spent: Vec::new(),
+            players: Vec::new(),
             taken: Vec::new(),
         };
         for (host, software) in storm.world.hosts.iter().zip(&storm.software) {
@@ -101,18 +107,21 @@ impl Snapshot {
                 let (received, out) = (&device.nic.counters, device.nic.transmit.counters());
                 at.arrived = (at.arrived.0 + received.frames, at.arrived.1 + received.bytes);
                 at.sent = (at.sent.0 + out.frames, at.sent.1 + out.bytes);
-                for (name, count) in device.nic.stages.counters() {
+                for (name, count) in device.stage_counters() {
                     *at.stages.entry(name.to_string()).or_default() += count;
                 }
             }
             at.spent.extend(host.cores.iter().map(|core| core.spent_until(now)));
-            at.taken.extend(std::iter::repeat_n(0, host.cores.len() - software.workers.len()));
+            at.players.extend(host.players().map(|core| core.spent_until(now)));
+            let players = host.players().count();
+            at.taken.extend(std::iter::repeat_n(0, host.cores.len() - software.workers.len() - players));
             for worker in &software.workers {
                 let worker = worker.borrow();
                 at.taken.push(worker.counts.taken);
                 at.counts = at.counts.and(&worker.counts);
                 at.counted += if kind_of(worker.task) == Kind::Counter { worker.counts.taken } else { 0 };
             }
+            at.taken.extend(std::iter::repeat_n(0, players));
         }
         at
     }
@@ -151,6 +160,12 @@ fn metrics(before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
         }),
         ..Metrics::default()
     }
+}
+
+/// The share of the time that cores that play NICs did not poll in vain.
+fn emulators_busy(storm: &Storm, before: &Snapshot, after: &Snapshot, seconds: f64) -> Option<f64> {
+    let cores = Cores::between(storm.hardware.core.frequency, before.players.iter().zip(&after.players));
+    cores.idle_share(seconds).map(|idle| 1.0 - idle)
 }
 
 /// All cores, machine by machine.

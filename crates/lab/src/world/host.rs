@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use nicforge_nic::{DropCounters, Pool};
+use nicforge_interfaces::emulated::CoreDma;
+use nicforge_nic::{DropCounters, Nic};
 use nicforge_platform::sim::{CoreCycles, Host as SimHost, Lent, SimCore, SimCpu};
 use nicforge_units::Time;
 
@@ -10,7 +11,6 @@ use super::core_time::spent_until;
 use super::device::Device;
 use super::program::{Account, Program};
 use super::ring_device::RingDevice;
-use crate::LostError;
 
 /// A core and its program.
 pub struct Core {
@@ -49,6 +49,11 @@ impl Core {
     }
 }
 
+/// What a NIC that cores play dropped, on the way in and out.
+fn drops_of_whole(nic: &Nic<CoreDma<SimCpu>>) -> [DropCounters; 2] {
+    [nic.drops(), nic.transmit.counters().refused.clone()]
+}
+
 /// A host.
 pub struct Host {
     /// Memory and caches.
@@ -59,8 +64,8 @@ pub struct Host {
     pub cores: Vec<Core>,
     /// The core that an owner of memory lines is, by the owner's number.
     pub(super) owners: Vec<usize>,
-    /// The core that plays each device, if one does.
-    pub(super) players: Vec<Option<usize>>,
+    /// The cores that play each device.
+    pub(super) players: Vec<Vec<usize>>,
     /// The core that each device interrupts.
     pub(super) interrupted: Vec<usize>,
 }
@@ -71,7 +76,7 @@ impl Host {
         let count = cores.len().max(1);
         Host {
             owners: (0..cores.len()).collect(),
-            players: vec![None; devices.len()],
+            players: vec![Vec::new(); devices.len()],
             interrupted: (0..devices.len()).map(|device| device % count).collect(),
             machine,
             devices,
@@ -86,16 +91,16 @@ impl Host {
 
     /// Core `core` plays device `device`, and owns memory lines as `owner`.
     pub fn plays(&mut self, core: usize, device: usize, owner: usize) {
-        self.players[device] = Some(core);
+        self.players[device].push(core);
         if self.owners.len() <= owner {
             self.owners.resize(owner + 1, core);
         }
         self.owners[owner] = core;
     }
 
-    /// The core that plays device `device`, if one does.
-    pub fn player_of(&self, device: usize) -> Option<&Core> {
-        self.players[device].map(|core| &self.cores[core])
+    /// The cores that play device `device`.
+    pub fn players_of(&self, device: usize) -> impl Iterator<Item = &Core> {
+        self.players[device].iter().map(|&core| &self.cores[core])
     }
 
     /// The cores that play devices.
@@ -113,36 +118,13 @@ impl Host {
         self.devices.iter().filter_map(|device| device.rings())
     }
 
-    /// Whether all frames of its NIC are somewhere, and all buffers of its pool.
-    ///
-    /// # Errors
-    /// [`LostError`].
-    pub fn check_sums(&mut self, pool: &Pool) -> Result<(), LostError> {
-        if let Some(device) = self.rings().next() {
-            let (nic, out) = (&device.nic, device.nic.transmit.counters());
-            // From the wire, from rings, and of the NIC's own; to the host, to the wire, kept by stages; dropped; inside.
-            let arrived = nic.counters.frames + nic.transmit.served() + nic.stages.injected();
-            let left = nic.counters.delivered + out.frames + nic.stages.consumed();
-            let dropped = nic.drops().total() + out.refused.total();
-            let inside = nic.held() + nic.transmit.internal_inside() + nic.stages.inward();
-            if arrived != left + dropped + inside {
-                return Err(LostError::Frames { arrived, left, dropped, inside });
-            }
-        }
-        let in_programs: i64 = self.accounts().map(|account| account.buffers).sum();
-        let mut cpu = SimCpu::on(&mut self.machine, &mut self.cores[0].sim);
-        let held = pool.available(&mut *cpu).wrapping_add_signed(in_programs);
-        drop(cpu);
-        let buffers = pool.count() as u64;
-        if held == buffers { Ok(()) } else { Err(LostError::Buffers { buffers, held }) }
-    }
-
     /// What was dropped so far, wherever that was.
     pub fn drops(&self) -> DropCounters {
         let in_nics: Vec<DropCounters> = self.rings().map(|device| device.nic.drops()).collect();
+        let played: Vec<DropCounters> = self.rings().filter_map(RingDevice::whole).flat_map(drops_of_whole).collect();
         let in_engines = self.rings().map(|device| &device.nic.transmit.counters().refused);
         let in_programs: Vec<DropCounters> = self.program_drops().collect();
-        in_nics.iter().chain(in_engines).chain(&in_programs).collect()
+        in_nics.iter().chain(&played).chain(in_engines).chain(&in_programs).collect()
     }
 
     /// Frames that programs dropped, and those that were lost behind devices that they play.

@@ -26,6 +26,7 @@ pub mod program;
 mod register_device;
 mod ring_device;
 pub mod sink;
+mod sums;
 mod waiting;
 
 use nicforge_units::{BitRate, Time};
@@ -33,7 +34,7 @@ use nicforge_units::{BitRate, Time};
 use crate::run::RunError;
 
 pub use agents::{Agent, End, Outside, Place};
-pub use emulator_program::EmulatorProgram;
+pub use emulator_program::{EmulatorProgram, SenderProgram};
 pub use host::{Core, Host};
 pub use packet_program::PacketProgram;
 pub use register_device::RegisterDevice;
