@@ -101,6 +101,8 @@ impl HostPlan<'_> {
                 (false, true) => MODERATED_BURST,
                 (false, false) => BURST,
             },
+            // A host that costs nothing sends as the other one expects it.
+            turn_bytes: if kernel || self.is_free { linux.linux_merge_kib << 10 } else { 0 },
             gathers: kernel && linux.linux_gathers,
             records: self.records(group, buffers),
         }

@@ -138,6 +138,8 @@ pub struct ServicePlan {
     pub seed: u64,
     /// Frames of one poll, segments of one flush.
     pub burst: usize,
+    /// Payload that a connection sends before others get their turn; 0 is a segment.
+    pub turn_bytes: u32,
     /// The NIC reads payload where the ring has it.
     pub gathers: bool,
     /// Records over its connections.
@@ -149,7 +151,7 @@ impl Service {
     pub fn new(plan: &ServicePlan, wire: Wire, contexts: Vec<Context>, space: &mut AddressSpace) -> Service {
         let mut host = HostConfig::ip(vec![Address::new(plan.address, PREFIX_BITS)]);
         host.mtu = MTU;
-        host.turn_bytes = plan.costs.going.bytes_max;
+        host.turn_bytes = plan.turn_bytes;
         let mut ring = || Ring { at: space.data(plan.ring.into(), 4096), len: plan.ring };
         let free = (0..2 * plan.connections).map(|_| ring()).collect();
         let states = (0..plan.connections).map(|_| space.data(STATE_LINES * 64, 64)).collect();
