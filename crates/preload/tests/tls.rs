@@ -127,10 +127,10 @@ fn nginx(loss: f64) -> Option<std::collections::BTreeMap<String, u64>> {
     let wanted = hash(&format!("{folder}/large"));
     for version in ["--tls-max 1.2", "--tlsv1.3"] {
         let got = format!("{folder}/got");
-        let words = ["-sSk", "--max-time", "500", "-o", &got, "https://10.9.0.2:8443/large"];
+        let words = ["-sSk", "--max-time", "1500", "-o", &got, "https://10.9.0.2:8443/large"];
         text(waited(Command::new("curl").args(version.split(' ')).args(words)));
         assert_eq!(hash(&got), wanted, "down, {version}");
-        let words = ["-sSk", "--max-time", "500", "-T", &got, "https://10.9.0.2:8443/up/back"];
+        let words = ["-sSk", "--max-time", "1500", "-T", &got, "https://10.9.0.2:8443/up/back"];
         text(waited(Command::new("curl").args(version.split(' ')).args(words)));
         assert_eq!(hash(&format!("{folder}/up/back")), wanted, "up, {version}");
     }
@@ -153,7 +153,11 @@ fn nginx_serves_the_same_file_with_and_without_loss() {
     let Some(clean) = nginx(0.0) else { return };
     assert_eq!((clean["tx_tls_refused"], clean["tls_records_not_offloaded"]), (0, 0));
     assert!(clean["tx_tls_encrypted_packets"] > 1000 && clean["tls_records_offloaded"] > 100);
-    let Some(lossy) = nginx(0.02) else { return };
-    assert!(lossy["tx_tls_ooo"] > 10 && lossy["tx_tls_refused"] == 0, "{lossy:?}");
-    assert!(lossy["tls_records_offloaded"] > 100, "{lossy:?}");
+    // A large file goes at two rates of loss, a small one at a rate between them.
+    let losses: &[f64] = if std::env::var_os("NICFORGE_TRANSFER_MIB").is_some() { &[0.01, 0.05] } else { &[0.02] };
+    for loss in losses {
+        let Some(lossy) = nginx(*loss) else { return };
+        assert!(lossy["tx_tls_ooo"] > 10 && lossy["tx_tls_refused"] == 0, "{lossy:?}");
+        assert!(lossy["tls_records_offloaded"] > 100, "{lossy:?}");
+    }
 }

@@ -3,7 +3,8 @@
 use nicforge_apps::options::{HotAreaOptions, HotOptions};
 use nicforge_nic::{NicmemOptions, PoolOptions, RssOptions, TransmitOptions};
 use nicforge_options::{Options, Owner};
-use nicforge_stages::l5p::L5pOptions;
+use nicforge_stages::StageKind;
+use nicforge_stages::l5p::L5pKind;
 
 use super::Settings;
 use crate::packet_loop::Burst;
@@ -163,7 +164,9 @@ impl<'a> Chosen<'a> {
         };
         self.add_if::<TlsOptions>(layer == LayerFive::Tls);
         self.add_if::<NvmeOptions>(layer == LayerFive::Nvme);
-        self.add_if::<L5pOptions>(by_nic);
+        if by_nic {
+            self.add_named("stage", L5pKind::NAME);
+        }
         self.add_if::<TasnicOptions>(self.settings.read::<RpcOptions>().uses(Carrier::Tasnic));
         self.add::<TransmitOptions>();
         self.add::<PoolOptions>();
