@@ -152,6 +152,9 @@ impl<'a> Chosen<'a> {
         self.add::<TasOptions>();
         self.add_if::<LinuxOptions>(self.settings.read::<RpcOptions>().uses(Carrier::Linux));
         self.add_if::<TasnicOptions>(self.settings.read::<RpcOptions>().uses(Carrier::Tasnic));
+        if self.settings.read::<RpcOptions>().rpc_server == Carrier::Tasnic {
+            self.stages();
+        }
         self.add::<TransmitOptions>();
         self.add::<PoolOptions>();
         self.add::<RssOptions>();

@@ -11,6 +11,7 @@ use nicforge_nic::stage::Chain;
 use nicforge_nic::{DriverCosts, Nic, Pool, PortId};
 use nicforge_platform::sim::{DmaPort, Hardware, Host as SimHost, Lent, SimCore, SimCpu, SimDma};
 use nicforge_platform::{AddressSpace, Owner, Sim};
+use nicforge_tcp::Config;
 use nicforge_units::{Cycles, Time};
 use nicforge_wire::link::Link;
 use nicforge_wire::rss::IndirectionTable;
@@ -39,6 +40,8 @@ const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 /// Of the client's connections; one each.
 const FIRST_CLIENT_PORT: u16 = 40_000;
+/// A handshake's segment is sent again after this time at first (TAS, FlexTOE).
+const HANDSHAKE_RETRY: Time = Time::from_ms(10);
 /// Buffers beside those of rings and of the core's cache.
 const SPARE_BUFFERS: usize = 512;
 
@@ -255,6 +258,11 @@ impl<'a> HostPlan<'a> {
         Ok(Parts { nic: nics.remove(0), groups, apps, pool: laid.pool, space: laid.space })
     }
 
+    /// TCP's options. A lost handshake is repeated soon, so that all connections are open when a window begins.
+    pub fn tcp_config(&self) -> Config {
+        Config { rto_initial: HANDSHAKE_RETRY, ..self.settings.read::<TcpOptions>().config() }
+    }
+
     fn service(&self, group: usize) -> ServicePlan {
         let tas: TasOptions = self.settings.read();
         let seed = self.seed.wrapping_mul(2) + u64::from(self.role == Role::Server);
@@ -264,7 +272,7 @@ impl<'a> HostPlan<'a> {
             // A core's connections are its application's, which knows no other group.
             group: if self.carrier == Carrier::Linux { 0 } else { group },
             address: self.address(),
-            config: self.settings.read::<TcpOptions>().config(),
+            config: self.tcp_config(),
             ring: tas.tas_buffer_kib << 10,
             connections: self.settings.read::<RpcOptions>().rpc_connections,
             costs: match self.carrier {

@@ -3,10 +3,14 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use nicforge_apps::PortMap;
+use nicforge_nic::PortId;
+use nicforge_nic::stage::{Alone, Chain, Processor};
 use nicforge_options::{ConfigError, Place as FilePlace};
-use nicforge_platform::sim::{DmaPort, Host as SimHost, Lent};
-use nicforge_platform::{AddressSpace, Owner, Register};
-use nicforge_tcp::Config;
+use nicforge_platform::sim::npu::NpuConfig;
+use nicforge_platform::sim::{DmaPort, Host as SimHost, Lent, SimCore, SimCpu, SimDma};
+use nicforge_platform::{AddressSpace, Owner, Register, Sim};
+use nicforge_stages::Start;
 use nicforge_tcp::conn::Tuning;
 use nicforge_tcp::rate::{RateControl, RateLaw};
 use nicforge_tcp::stack::{Address, HostConfig, Stack};
@@ -18,9 +22,10 @@ use super::nic::{Nic, NicPlan};
 use super::options::TasnicOptions;
 use super::slow::{SlowPath, SlowPlan, SlowProgram};
 use super::slow_queues::SlowQueues;
+use crate::run::stages::{build_stages, plan_of};
 use crate::run::{RunError, core_of};
 use crate::systems::options::{Congestion, TcpOptions};
-use crate::tas::app::RpcApp;
+use crate::tas::app::{Role, RpcApp};
 use crate::tas::build::{Carried, HostPlan, Software};
 use crate::tas::options::{RpcOptions, TasOptions};
 use crate::tas::program::{Map, SharedApp};
@@ -34,10 +39,10 @@ const PREFIX_BITS: u8 = 8;
 const MTU: u16 = 1500;
 /// The slow path's core; applications are on those behind it.
 const SLOW_CORE: usize = 0;
+/// Frames that stages may have in hand: who waits for whom is decided by the FPCs' threads.
+const STAGE_CORES: usize = 64;
 /// Connections in a number's place at a time: one that is open, others that linger.
 const GENERATIONS: usize = 4;
-/// A handshake's segment is sent again after this time at first (FlexTOE).
-const HANDSHAKE_RETRY: Time = Time::from_ms(10);
 /// Idle contexts are looked at every so many cycles.
 const IDLE_CYCLES: Cycles = Cycles(1 << 20);
 
@@ -64,10 +69,15 @@ pub fn host(plan: &HostPlan<'_>) -> Result<(Host, Software), RunError> {
     let queues = SlowQueues::new(slow_at, plan.hardware.pcie.write_latency);
     let contexts = Contexts::new(contexts, npu.core.clock.time_for(IDLE_CYCLES));
     let options: TasnicOptions = plan.settings.read();
-    let nic = NicPlan { npu, nic: &plan.hardware.nic, options, seed: plan.seed };
-    let nic = Rc::new(RefCell::new(Nic::new(&nic, contexts, queues)));
+    let (stages, starts) = stages(plan, npu, &mut space)?;
+    let nic = NicPlan { npu, nic: &plan.hardware.nic, options, stages, seed: plan.seed };
+    let nic = Rc::new(RefCell::new(Nic::new(nic, contexts, queues)));
     let slow = Rc::new(RefCell::new(slow_path(plan, &mut space, Rc::clone(&nic))));
-    let machine = Lent::new(SimHost::new(&plan.hardware, &space));
+    let mut machine = Lent::new(SimHost::new(&plan.hardware, &space));
+    let mut core = Lent::new(SimCore::untimed(&plan.hardware.core));
+    for start in starts {
+        start(&mut SimCpu::on(&mut machine, &mut core))?;
+    }
     let port = Lent::new(DmaPort::new(&plan.hardware.pcie, 0));
     let device = TasnicDevice::new(Rc::clone(&nic), port, plan.incoming());
     let mapped = Rc::clone(&nic);
@@ -83,10 +93,25 @@ pub fn host(plan: &HostPlan<'_>) -> Result<(Host, Software), RunError> {
     Ok((Host::new(machine, vec![Box::new(device)], cores), Software { carried, apps }))
 }
 
+/// Stages before and behind the pipeline, if there are any, and what fills their tables.
+type Stages = (Option<Alone<SimDma>>, Vec<Start<Sim>>);
+
+/// The scenario's stages of the server's NIC.
+fn stages(plan: &HostPlan<'_>, npu: &NpuConfig, space: &mut AddressSpace) -> Result<Stages, RunError> {
+    if plan.role != Role::Server || plan.settings.stages().is_empty() {
+        return Ok((None, Vec::new()));
+    }
+    let mut chain = Chain::new(PortId(0));
+    chain.set_processor(Processor::new(npu.core.clock, STAGE_CORES));
+    let stage_plan = plan_of(plan.settings, &PortMap::one_armed(1), 0, 1, Rc::new(()));
+    let starts = build_stages::<Sim>(&mut chain, plan.settings, 0, &stage_plan, space)?;
+    Ok((Some(Alone::new(chain)), starts))
+}
+
 fn slow_path(plan: &HostPlan<'_>, space: &mut AddressSpace, nic: super::SharedNic) -> SlowPath {
     let (rpc, tas, tcp): (RpcOptions, TasOptions, TcpOptions) =
         (plan.settings.read(), plan.settings.read(), plan.settings.read());
-    let config = Config { rto_initial: HANDSHAKE_RETRY, ..tcp.config() };
+    let config = plan.tcp_config();
     let ring_bytes = tas.tas_buffer_kib << 10;
     let mut ring = || Ring { at: space.data(ring_bytes.into(), 4096), len: ring_bytes };
     // Of connections that come and go a few generations linger.

@@ -95,6 +95,7 @@ impl Nic {
             ("probes", counters.probes),
             ("dma_operations", self.dma_operations()),
         ]);
+        named.extend(self.extensions.iter().flat_map(|extensions| extensions.counters()));
         for group in &self.groups {
             let state = group.cache.counters;
             let each = [("state_local", state.local), ("state_cls", state.cls), ("state_emem", state.emem)];

@@ -20,7 +20,7 @@ use nicforge_wire::headers::{ETHERNET_HEADER_LEN, IPV4_MIN_HEADER_LEN, Ipv4View}
 use super::closing::Numbers;
 use super::contexts::SLOW_DOORBELL;
 use super::device::SharedNic;
-use super::nic::NicFlow;
+use super::flow::NicFlow;
 use super::slow_queues::Command;
 use super::stages::key_of;
 use crate::tas::app::FlowName;

@@ -6,7 +6,8 @@ use nicforge_platform::{Addr, Dma};
 use nicforge_tcp::queue::ToApplication;
 use nicforge_units::Time;
 
-use super::nic::{Job, Nic, NicFlow};
+use super::flow::NicFlow;
+use super::nic::{Job, Nic};
 use super::queue_manager::Update;
 use super::stages::key_of;
 use super::transfer::Operation;

@@ -11,7 +11,8 @@ use nicforge_tcp::stack::FourTuple;
 use nicforge_units::Time;
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, IPV4_MIN_HEADER_LEN};
 
-use super::nic::{Event, Job, Nic, NicFlow};
+use super::flow::NicFlow;
+use super::nic::{Event, Job, Nic};
 use super::options::Layout;
 use super::queue_manager::Update;
 use super::work::{Kind, Outcome, Work};
