@@ -1,17 +1,18 @@
 //! RPCs over context queues: a client that keeps requests in flight, and a server that answers each. Messages may be
 //! longer than the rings.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use nicforge_nic::Segment;
 use nicforge_platform::{Cpu, Part};
 use nicforge_tcp::queue::{FromApplication, ToApplication};
 use nicforge_units::Cycles;
 
+use super::flow::RpcFlow;
 use super::message::Message;
+use super::pages::SharedPages;
 use super::queue::{Receiver, Sender};
-use super::rings::{Ring, SharedFlow};
+use super::rings::SharedFlow;
 
 /// Entries that one step takes.
 const BURST: usize = 16;
@@ -102,82 +103,6 @@ impl RpcResults {
     }
 }
 
-/// A connection as the application sees it.
-#[derive(Debug)]
-struct RpcFlow {
-    rings: SharedFlow,
-    read_at: u32,
-    write_at: u32,
-    readable: u32,
-    free: u32,
-    asked: u64,
-    answered: u64,
-    /// What comes in, and what has to go out.
-    coming: Message,
-    going: VecDeque<Message>,
-    /// Bytes read and written that the service was not told of.
-    read: u32,
-    wrote: u32,
-    /// Entries about it so far.
-    entries: u16,
-    /// It writes no more, and the service knows.
-    closes: bool,
-    told: bool,
-    peer_closed: bool,
-}
-
-impl RpcFlow {
-    fn new(rings: SharedFlow) -> RpcFlow {
-        RpcFlow {
-            rings,
-            read_at: 0,
-            write_at: 0,
-            readable: 0,
-            free: rings.transmit.len,
-            asked: 0,
-            answered: 0,
-            coming: Message::default(),
-            going: VecDeque::new(),
-            read: 0,
-            wrote: 0,
-            entries: 0,
-            closes: false,
-            told: false,
-            peer_closed: false,
-        }
-    }
-
-    /// There is something that the service has to know.
-    fn has_news(&self) -> bool {
-        self.read + self.wrote > 0 || self.closes && !self.told
-    }
-
-    /// Both ends have closed, and the peer has all bytes: nothing more will be said of it.
-    fn is_over(&self) -> bool {
-        self.told && self.peer_closed && self.free == self.rings.transmit.len
-    }
-
-    fn next_read(&mut self, len: u32) -> [Segment; 2] {
-        let pieces = self.rings.receive.pieces(self.read_at, len);
-        self.read_at = after(self.rings.receive, self.read_at, len);
-        self.readable -= len;
-        self.read += len;
-        pieces
-    }
-
-    fn next_write(&mut self, len: u32) -> [Segment; 2] {
-        let pieces = self.rings.transmit.pieces(self.write_at, len);
-        self.write_at = after(self.rings.transmit, self.write_at, len);
-        self.free -= len;
-        self.wrote += len;
-        pieces
-    }
-}
-
-fn after(ring: Ring, place: u32, len: u32) -> u32 {
-    (place + len) % ring.len
-}
-
 /// The application on one core.
 pub struct RpcApp {
     role: Role,
@@ -188,6 +113,8 @@ pub struct RpcApp {
     flows: BTreeMap<FlowName, RpcFlow>,
     /// Connections about which the service has to be told.
     untold: Vec<FlowName>,
+    /// Where received payload lies, if connections share its memory.
+    pub pages: Option<SharedPages>,
     /// What the client saw.
     pub results: RpcResults,
     /// Entries that are none, or name no connection.
@@ -209,6 +136,7 @@ impl RpcApp {
             outbound,
             flows: BTreeMap::new(),
             untold: Vec::new(),
+            pages: None,
             results: RpcResults::new(),
             bad_entries: 0,
         }
@@ -295,7 +223,10 @@ impl RpcApp {
             cpu.work(self.plan.call);
             let mut right = true;
             for piece in flow.next_read(flow.readable.min(left)).into_iter().filter(|piece| piece.len > 0) {
-                right &= flow.coming.read(cpu.bytes(piece.at, piece.len as usize));
+                let places = self.pages.as_ref().map_or_else(|| vec![piece], |pages| pages.borrow().read(piece));
+                for place in places {
+                    right &= flow.coming.read(cpu.bytes(place.at, place.len as usize));
+                }
             }
             self.results.wrong += u64::from(!right);
             if flow.coming.done == size {

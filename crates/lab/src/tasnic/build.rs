@@ -19,7 +19,7 @@ use nicforge_units::{Cycles, Time};
 use super::contexts::{Context, Contexts, freed_register, written_register};
 use super::device::TasnicDevice;
 use super::nic::{Nic, NicPlan};
-use super::options::TasnicOptions;
+use super::options::{Payload, TasnicOptions};
 use super::slow::{SlowPath, SlowPlan, SlowProgram};
 use super::slow_queues::SlowQueues;
 use crate::run::stages::{build_stages, plan_of};
@@ -28,6 +28,7 @@ use crate::systems::options::{Congestion, TcpOptions};
 use crate::tas::app::{Role, RpcApp};
 use crate::tas::build::{Carried, HostPlan, Software};
 use crate::tas::options::{RpcOptions, TasOptions};
+use crate::tas::pages::{PAGE_BYTES, Pages, SharedPages};
 use crate::tas::program::{Map, SharedApp};
 use crate::tas::queue::{Place, Receiver, Sender};
 use crate::tas::rings::{Ring, Rings};
@@ -55,6 +56,7 @@ pub fn host(plan: &HostPlan<'_>) -> Result<(Host, Software), RunError> {
     };
     let mut space = AddressSpace::default();
     let (rpc, tas): (RpcOptions, TasOptions) = (plan.settings.read(), plan.settings.read());
+    let (rings, pages) = payload(plan, &mut space);
     let (mut contexts, mut apps) = (Vec::new(), Vec::new());
     for number in 0..rpc.rpc_app_cores {
         let inbound = Place::new(&mut space, tas.tas_queue_entries, Owner((SLOW_CORE + 1 + number) as u16))?;
@@ -63,16 +65,18 @@ pub fn host(plan: &HostPlan<'_>) -> Result<(Host, Software), RunError> {
         let receiver = Receiver::new(inbound).with_doorbell(register(freed_register(number)));
         let sender = Sender::new(outbound).with_doorbell(register(written_register(number)));
         contexts.push(Context::new(inbound, outbound));
-        apps.push(Rc::new(RefCell::new(RpcApp::new(plan.role, plan.rpcs(), vec![receiver], vec![sender]))));
+        let mut app = RpcApp::new(plan.role, plan.rpcs(), vec![receiver], vec![sender]);
+        app.pages = pages.clone();
+        apps.push(Rc::new(RefCell::new(app)));
     }
     let slow_at = space.control(SlowQueues::BYTES, Owner(SLOW_CORE as u16))?;
     let queues = SlowQueues::new(slow_at, plan.hardware.pcie.write_latency);
     let contexts = Contexts::new(contexts, npu.core.clock.time_for(IDLE_CYCLES));
     let options: TasnicOptions = plan.settings.read();
     let (stages, starts) = stages(plan, npu, &mut space)?;
-    let nic = NicPlan { npu, nic: &plan.hardware.nic, options, stages, seed: plan.seed };
+    let nic = NicPlan { npu, nic: &plan.hardware.nic, options, stages, pages: pages.clone(), seed: plan.seed };
     let nic = Rc::new(RefCell::new(Nic::new(nic, contexts, queues)));
-    let slow = Rc::new(RefCell::new(slow_path(plan, &mut space, Rc::clone(&nic))));
+    let slow = Rc::new(RefCell::new(slow_path(plan, rings, Rc::clone(&nic))));
     let mut machine = Lent::new(SimHost::new(&plan.hardware, &space));
     let mut core = Lent::new(SimCore::untimed(&plan.hardware.core));
     for start in starts {
@@ -108,15 +112,32 @@ fn stages(plan: &HostPlan<'_>, npu: &NpuConfig, space: &mut AddressSpace) -> Res
     Ok((Some(Alone::new(chain)), starts))
 }
 
-fn slow_path(plan: &HostPlan<'_>, space: &mut AddressSpace, nic: super::SharedNic) -> SlowPath {
+/// Connections that there may be at a time; of those that come and go a few generations linger.
+fn at_once(rpc: &RpcOptions) -> usize {
+    rpc.rpc_connections * if rpc.rpc_requests > 0 { GENERATIONS } else { 1 }
+}
+
+/// Both rings of all connections, and the pages that stand for received payload where they share it. NIC memory comes
+/// before all else.
+fn payload(plan: &HostPlan<'_>, space: &mut AddressSpace) -> (Vec<Ring>, Option<SharedPages>) {
+    let (rpc, tas): (RpcOptions, TasOptions) = (plan.settings.read(), plan.settings.read());
+    let len = tas.tas_buffer_kib << 10;
+    let (count, all) = (2 * at_once(&rpc) as u64, 2 * at_once(&rpc) as u64 * u64::from(len));
+    let place = plan.settings.read::<TasnicOptions>().tasnic_payload;
+    let first = if place == Payload::Nic { space.nicmem(0, all) } else { space.data(all, 4096) };
+    let rings = (0..count).map(|number| Ring { at: first + number * u64::from(len), len }).collect();
+    let pages = (place == Payload::Shared).then(|| {
+        let free = (0..all / 2 / PAGE_BYTES).rev().map(|_| space.data(PAGE_BYTES, PAGE_BYTES)).collect();
+        Rc::new(RefCell::new(Pages::new(free)))
+    });
+    (rings, pages)
+}
+
+fn slow_path(plan: &HostPlan<'_>, free: Vec<Ring>, nic: super::SharedNic) -> SlowPath {
     let (rpc, tas, tcp): (RpcOptions, TasOptions, TcpOptions) =
         (plan.settings.read(), plan.settings.read(), plan.settings.read());
     let config = plan.tcp_config();
     let ring_bytes = tas.tas_buffer_kib << 10;
-    let mut ring = || Ring { at: space.data(ring_bytes.into(), 4096), len: ring_bytes };
-    // Of connections that come and go a few generations linger.
-    let at_once = rpc.rpc_connections * if rpc.rpc_requests > 0 { GENERATIONS } else { 1 };
-    let free = (0..2 * at_once).map(|_| ring()).collect();
     let tuning =
         Tuning { no_delay: true, receive_buffer: ring_bytes * 2, send_buffer: ring_bytes, ..Tuning::new(&config) };
     let mut host = HostConfig::ip(vec![Address::new(plan.address(), PREFIX_BITS)]);
@@ -128,7 +149,7 @@ fn slow_path(plan: &HostPlan<'_>, space: &mut AddressSpace, nic: super::SharedNi
         Congestion::Timely => RateLaw::Timely,
         Congestion::Cubic | Congestion::Reno | Congestion::None => RateLaw::None,
     };
-    let control = RateControl::new(law, at_once).bypassing();
+    let control = RateControl::new(law, at_once(&rpc)).bypassing();
     let linger = Time::from_seconds(plan.settings.read::<TasnicOptions>().tasnic_linger_ms * 1e-3);
     let slow = SlowPlan { address: plan.address(), contexts: rpc.rpc_app_cores, tuning, linger };
     SlowPath::new(slow, nic, Stack::new(host, config, Rings { free }, seed), control)

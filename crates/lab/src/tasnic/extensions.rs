@@ -23,9 +23,9 @@ enum Way {
 #[derive(Debug)]
 struct Passing {
     way: Way,
-    /// What became of it; at first the frame itself.
+    /// The frame itself at first, then what became of it.
     passed: Passed,
-    /// What it waits for beside the FPCs.
+    /// It waits so long beside the FPCs.
     waits: Time,
 }
 
@@ -60,7 +60,7 @@ impl Extensions {
         self.stages.counters()
     }
 
-    /// What frame `number` waits for beside the FPCs.
+    /// Frame `number` waits so long beside the FPCs.
     pub fn waits(&mut self, number: u32) -> Time {
         self.passing.get(number).map_or(Time::ZERO, |passing| passing.waits)
     }

@@ -25,6 +25,7 @@ use super::slow_queues::SlowQueues;
 use super::transfer::Operation;
 use super::witness::Witness;
 use super::work::{Kind, Slab, Work};
+use crate::tas::pages::SharedPages;
 
 /// Queues of the pre-processing pool.
 pub const FROM_WIRE: usize = 0;
@@ -54,7 +55,7 @@ pub enum Job {
     Stages(u32),
 }
 
-/// What happens on the NIC beside its threads.
+/// Events of the NIC beside its threads.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
     /// A register write arrives.
@@ -83,7 +84,7 @@ pub struct Group {
     pub cache: StateCache,
     /// Post-processing's part in CLS.
     pub post: Direct,
-    /// What leaves, in the protocol stage's order.
+    /// Events on their way out, in the protocol stage's order.
     pub out: Reorder<u32>,
 }
 
@@ -119,6 +120,8 @@ pub struct NicPlan<'a> {
     pub options: TasnicOptions,
     /// Before and behind the pipeline.
     pub stages: Option<Alone<SimDma>>,
+    /// Where received payload lies, if connections share its memory.
+    pub pages: Option<SharedPages>,
     pub seed: u64,
 }
 
@@ -155,6 +158,7 @@ pub struct Nic {
     /// Looks at the order of what leaves.
     pub(super) witness: Witness,
     pub(super) extensions: Option<Extensions>,
+    pub pages: Option<SharedPages>,
 }
 
 impl Nic {
@@ -197,6 +201,7 @@ impl Nic {
             sent: VecDeque::new(),
             random: Pcg64::seed_from_u64(plan.seed),
             witness: Witness::default(),
+            pages: plan.pages,
             extensions: plan.stages.map(|stages| Extensions::new(stages, npu.core.clock)),
             options,
         }

@@ -4,7 +4,7 @@ use nicforge_platform::sim::npu::PoolPlan;
 
 use super::options::{Layout, TasnicOptions};
 
-/// What a thread of the pre-processing stage serves, in the order of threads: of eight, three take frames, three
+/// The queues that each thread of the pre-processing stage serves: of eight, three take frames, three
 /// departures, two applications' events.
 const PRE_THREADS: [u8; 8] = [0b001, 0b010, 0b100, 0b001, 0b010, 0b001, 0b010, 0b100];
 const ALL: u8 = 0b111;

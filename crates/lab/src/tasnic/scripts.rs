@@ -1,4 +1,4 @@
-//! What threads do in each stage: their memory commands, and where the work proper is done (marks).
+//! Scripts of threads in each stage: their memory commands, and where the work proper is done (marks).
 
 use nicforge_platform::sim::npu::{Command, Firmware, Op, Script};
 use nicforge_units::Cycles;

@@ -1,5 +1,6 @@
 mod closing;
 mod extensions;
+mod payload;
 mod swarm;
 
 use std::path::Path;
