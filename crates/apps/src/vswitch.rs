@@ -7,14 +7,15 @@
 //!
 //! Machine `m` has address 10.9.0.(m + 1), which the wildcards know; which machine other addresses of 10.9.0.0/24 belong to only the
 //! daemon does (the last byte modulo the machines). All else is dropped. With `vswitch_nic` the NIC runs the datapath
-//! (examples/p4/flexnic/vswitch.p4): core 0 is the daemon, all others run machines.
+//! (examples/p4/flexnic/vswitch.p4): core 0 is the daemon, all others run machines, and a flow that the daemon decided on is a rule of the
+//! NIC's from then on.
 //!
-//! Left out: what machines send; rules that the daemon leaves with the NIC, as its program has no controllers.
+//! Left out: what machines send; flows that end.
 
 use bytemuck::{Pod, Zeroable};
 use nicforge_nic::{Packet, Segment, Verdict};
 use nicforge_options::{Allowed, options};
-use nicforge_platform::{Addr, AddressSpace, Cpu, copy};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Register, copy};
 use nicforge_units::Cycles;
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, IPV4_MIN_HEADER_LEN, Ipv4View};
 use nicforge_wire::{FrameSummary, parse_headers};
@@ -36,6 +37,9 @@ const RING_ENTRIES: u64 = 256;
 const RING_BYTES: u64 = 2048;
 /// Flows that the datapath knows; a newer one takes the place of an older one.
 const FLOWS: u64 = 4096;
+/// Rules on their way to the NIC, and bytes of each.
+const RULES: u64 = 64;
+const RULE_BYTES: u64 = 512;
 /// Machines at most.
 const MACHINES: usize = 16;
 const NAMES: [&str; MACHINES] = [
@@ -83,11 +87,57 @@ struct Flow {
     machine: u16,
 }
 
+/// Rules that the daemon leaves with the NIC, each an entry of `flows` as text in registered memory. What becomes of one the daemon need not
+/// know: packets of a flow without a rule come to it as before.
+#[derive(Clone, Debug)]
+struct Rules {
+    at: Addr,
+    register: Register,
+    /// Cores that run machines.
+    others: usize,
+    left: u64,
+}
+
+impl Rules {
+    /// Rules of NIC 0, which has a queue for each of `cores`.
+    fn allocate(cores: usize, space: &mut AddressSpace) -> Rules {
+        let at = space.data(RULES * RULE_BYTES, RULE_BYTES);
+        space.register(at, (RULES * RULE_BYTES) as usize);
+        // Behind the four registers of each queue.
+        let register = Register { device: 0, index: 4 * cores as u32 };
+        Rules { at, register, others: cores - 1, left: 0 }
+    }
+
+    /// `flow` goes to `machine`, on whichever core that is.
+    fn add<C: Cpu>(&mut self, cpu: &mut C, flow: &Flow, machine: usize) {
+        let Flow { addresses, ports, protocol, .. } = *flow;
+        let text = format!(
+            "[[entry]]\ntable = \"flows\"\nmatch = {{ \"hdr.ipv4.src\" = {}, \"hdr.ipv4.dst\" = {}, \
+             \"hdr.ipv4.protocol\" = {protocol}, \"hdr.ports.src\" = {}, \"hdr.ports.dst\" = {} }}\n\
+             action = \"to_machine\"\ndata = {{ queue = {} }}\n",
+            addresses >> 32,
+            addresses as u32,
+            ports >> 16,
+            ports as u16,
+            1 + machine % self.others,
+        );
+        let at = self.at + self.left % RULES * RULE_BYTES;
+        let rule = cpu.bytes_mut(at, 8 + text.len());
+        rule[..8].copy_from_slice(&(text.len() as u64).to_le_bytes());
+        rule[8..].copy_from_slice(text.as_bytes());
+        self.left += 1;
+        // The number tells it from the rule that stood here before.
+        cpu.mmio_write(self.register, at.0 | (self.left % 64));
+    }
+}
+
 /// The switch on one core.
 #[derive(Clone, Debug)]
 pub struct VSwitch {
     /// With the NIC's help: this core runs machines, and takes frames without a tunnel.
     runs_machines: bool,
+    /// With the NIC's help: the daemon's way to its tables.
+    rules: Option<Rules>,
     machines: usize,
     flows: Addr,
     rings: Addr,
@@ -103,10 +153,12 @@ pub struct VSwitch {
 
 impl VSwitch {
     /// Takes address space for flows and machines' rings.
-    pub fn allocate(options: &VSwitchOptions, datapath: Cycles, core: usize, space: &mut AddressSpace) -> VSwitch {
+    pub fn allocate(options: &VSwitchOptions, datapath: Cycles, place: Place, space: &mut AddressSpace) -> VSwitch {
+        let Place { core, cores } = place;
         let machines = options.vswitch_machines;
         VSwitch {
             runs_machines: options.vswitch_nic && core > 0,
+            rules: (options.vswitch_nic && core == 0).then(|| Rules::allocate(cores, space)),
             machines,
             flows: space.data(FLOWS * size_of::<Flow>() as u64, 4096),
             rings: space.data(machines as u64 * RING_ENTRIES * RING_BYTES, 4096),
@@ -182,6 +234,9 @@ impl VSwitch {
         };
         flow.machine = machine as u16 + 1;
         cpu.store(place, flow);
+        if let Some(rules) = &mut self.rules {
+            rules.add(cpu, &flow, machine);
+        }
         Ok(machine)
     }
 }
@@ -247,7 +302,7 @@ impl AppKind for VSwitch {
             let (setting, range) = ("cores", "at least 2 with vswitch_nic");
             return Err(AppError::OutOfRange { setting, value: place.cores as u64, range });
         }
-        Ok(Box::new(VSwitch::allocate(&options, config.work, place.core, space)))
+        Ok(Box::new(VSwitch::allocate(&options, config.work, place, space)))
     }
 }
 
@@ -278,7 +333,8 @@ mod tests {
     #[test]
     fn tunnels_end_at_machines_and_the_daemon_is_asked_once_for_a_flow() {
         let mut space = AddressSpace::default();
-        let mut switch = VSwitch::allocate(&VSwitchOptions::default(), Cycles(0), 0, &mut space);
+        let mut switch =
+            VSwitch::allocate(&VSwitchOptions::default(), Cycles(0), Place { core: 0, cores: 1 }, &mut space);
         let buffer = space.data(4096, 64);
         let mut cpu = FlatCpu::new(space.end());
         let mut send = |bytes: &[u8], split: usize| {

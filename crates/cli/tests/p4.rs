@@ -118,21 +118,68 @@ fn a_served_program_forwards_a_capture_and_ends_by_itself() {
 /// Whoever steers, the store answers; by key, the program finds a core for each request.
 #[test]
 fn a_program_steers_requests_by_key() {
-    let folder = folder();
-    let mut arguments = vec!["run", "scenarios/flexkvs.toml", "--quiet", "--out", "out"];
-    for short in ["window_ms=0.2", "warmup_ms=0.1", "kvs_keys=2000"] {
-        arguments.extend(["--set", short]);
-    }
-    let output = nicforge(&folder, &arguments);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let report = std::fs::read(folder.path().join("out/report.json")).unwrap();
-    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
-    let points = report["points"].as_array().unwrap();
-    assert_eq!(points.len(), 3);
-    for point in points {
+    let points = points("scenarios/flexkvs.toml", &["window_ms=0.2", "warmup_ms=0.1", "kvs_keys=2000"]);
+    // By connection, by key, with custom DMA, and with that on cores.
+    assert_eq!(points.len(), 4);
+    for point in &points {
         assert_eq!(point["metrics"]["get_hit_rate"].as_f64(), Some(1.0), "{}", point["variant"]);
     }
     let count = |name: &str| points[1]["metrics"]["stages"][name].as_u64().unwrap();
     assert!(count("p4_keyingress_cores_hits") > 1_000, "{}", points[1]["metrics"]["stages"]);
     assert_eq!(count("p4_keyingress_cores_misses"), 0);
+}
+
+/// The points of a scenario, run for a short time.
+fn points(scenario: &str, short: &[&str]) -> Vec<serde_json::Value> {
+    let folder = folder();
+    let mut arguments = vec!["run", scenario, "--quiet", "--out", "out"];
+    for set in short {
+        arguments.extend(["--set", set]);
+    }
+    let output = nicforge(&folder, &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let report = std::fs::read(folder.path().join("out/report.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+    report["points"].as_array().unwrap().clone()
+}
+
+/// FlexNIC's steering knows nothing of the interface behind it: private and shared rings, rxBisect, memory of the NIC.
+#[test]
+fn a_program_steers_in_front_of_other_interfaces() {
+    let points = points("scenarios/flexnic-steering.toml", &["window_ms=0.2", "warmup_ms=0.1", "kvs_keys=2000"]);
+    let interfaces: Vec<_> = points.iter().map(|point| point["variant"].as_str().unwrap()).collect();
+    assert_eq!(interfaces, ["priv_ring", "sh_ring", "rx_bisect", "nm_nfv"]);
+    for point in &points {
+        let stages = &point["metrics"]["stages"];
+        assert_eq!(point["metrics"]["get_hit_rate"].as_f64(), Some(1.0), "{}", point["variant"]);
+        assert!(stages["p4_keyingress_cores_hits"].as_u64().unwrap() > 1_000, "{stages}");
+        assert_eq!(stages["p4_keyingress_cores_misses"].as_u64(), Some(0));
+    }
+}
+
+/// Threads, the NIC, and two cores that play it: tuples reach their workers, and what ends in the NIC is no drop.
+#[test]
+fn flexstorm_runs_with_the_program_on_the_nic_and_on_cores() {
+    let points = points("scenarios/flexstorm.toml", &["window_ms=0.5", "warmup_ms=0.2"]);
+    let variants: Vec<_> = points.iter().map(|point| point["variant"].as_str().unwrap()).collect();
+    assert_eq!(variants, ["software", "nic", "nic_on_cores"]);
+    for point in &points {
+        let metrics = &point["metrics"];
+        assert!(metrics["tuples_mps"].as_f64().unwrap() > 0.1, "{point}");
+        assert!(metrics["drops"].get("p4_drop").is_none(), "{}", metrics["drops"]);
+        let busy = metrics["emulator_busy_fraction"].as_f64();
+        assert_eq!(busy.is_some_and(|busy| busy > 0.0), point["variant"] == "nic_on_cores", "{busy:?}");
+    }
+}
+
+/// A flow that no rule knows goes to the daemon, which leaves a rule: its next packets stay in the NIC.
+#[test]
+fn a_daemon_leaves_rules_with_the_nic() {
+    let short = ["replay_loops=2", "offered_gbps=1"];
+    let points = points("scenarios/paper/fx-09.toml", &short);
+    let point = points.iter().find(|point| point["variant"] == "nic").unwrap();
+    let stages = &point["metrics"]["stages"];
+    let count = |name: &str| stages[name].as_u64().unwrap_or_else(|| panic!("{name}: {stages}"));
+    assert!(count("rules_added") > 0 && count("p4_switchingress_flows_hits") > count("rules_added"), "{stages}");
+    assert_eq!(count("rules_refused"), 0);
 }

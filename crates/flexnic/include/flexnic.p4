@@ -1,4 +1,4 @@
-// What Nicforge's NIC adds to v1model, and to PNA where pna.p4 is included before: words for the host that travel with
+// Additions of Nicforge's NIC to v1model, and to PNA where pna.p4 is included before: words for the host that travel with
 // the packet's completion, and the package `FlexNIC` with a DMA pipeline (ASPLOS 2016, section 2.2).
 #ifndef NICFORGE_FLEXNIC_P4
 #define NICFORGE_FLEXNIC_P4
@@ -24,7 +24,7 @@ enum bit<2> buffer_t {
     INVALID = 3
 }
 
-// What the NIC tells a program about a packet; a program's pipelines have no other state in common than registers, tables
+// The NIC's words to a program about a packet; a program's pipelines have no other state in common than registers, tables
 // and the mark.
 struct flexnic_t {
     // The port that it came in by, or that it leaves by.
@@ -55,7 +55,7 @@ enum bit<1> dma_direction_t {
     FROM_MEMORY = 1
 }
 
-// What the transfer does to words of 8 bytes in memory, by those of the packet, most significant byte first. From memory: the
+// The change that the transfer makes to words of 8 bytes in memory, by those of the packet, most significant byte first. From memory: the
 // packet gets the words before.
 enum bit<2> dma_atomic_t {
     NONE = 0,
@@ -78,14 +78,18 @@ struct dma_t {
     dma_atomic_t    atomic;
 }
 
-// Why the DMA pipeline does not take a packet; each is a counted drop.
-enum bit<2> refusal_t {
+// Why a packet is not taken; each is a counted drop.
+enum bit<3> refusal_t {
     // The queue has no free entry.
     QUEUE_FULL = 0,
     // The packet is longer than a buffer.
     TOO_LONG = 1,
     // The host gave a buffer that is none.
-    BAD_BUFFER = 2
+    BAD_BUFFER = 2,
+    // Its window or its rate lets nothing out now.
+    NO_WINDOW = 3,
+    // It came before.
+    DUPLICATE = 4
 }
 
 // Asks the DMA engine for a transfer; the engine makes the transfers of a packet in the order of the calls, all or none.
@@ -93,10 +97,12 @@ extern void dma(in dma_t transfer);
 // The same to memory, from memory, without the fields that are zero.
 extern void dma_write(in bit<64> address, in bit<32> offset, in bit<32> length);
 extern void dma_read(in bit<64> address, in bit<32> offset, in bit<32> length);
-// DMA pipeline: the packet is refused. Transfers that the program asks for, to tell the host, are made.
+// The packet is refused. Transfers that the DMA pipeline asks for, to tell the host, are made.
 extern void refuse(in refusal_t why);
-// The packet ends here.
+// The packet ends here: a drop.
 extern void discard();
+// Ingress, egress: the packet was for the NIC itself, which has it now. It ends here, and is no drop.
+extern void consume();
 // The packet leaves by this port instead of going on to the host, through egress.
 extern void send_to(in bit<9> port);
 // Ingress: a copy of the packet, as the deparser leaves it, goes to egress with this tag and leaves by this port.

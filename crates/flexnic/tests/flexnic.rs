@@ -20,11 +20,13 @@ control In(inout H h, inout M m, inout flexnic_t nic) {
         if (h.h.op == 2) { copy_to(nic.port, 7); }
         if (h.h.op == 3) { send_to(nic.port); }
         if (h.h.op == 4) { copy_to(3, 9); discard(); }
+        if (h.h.op == 8) { consume(); }
+        if (h.h.op == 9) { refuse(refusal_t.QUEUE_FULL); }
         if (h.h.op == 5) { set_mark(0x1122334455667788); set_queue(2); }
     }
 }
 control Out(inout H h, inout M m, inout flexnic_t nic) {
-    apply { h.h.flow = nic.tag; if (h.h.op == 6) { send_to(4); } }
+    apply { h.h.flow = nic.tag; if (h.h.op == 6) { send_to(4); } if (h.h.op == 10) { refuse(refusal_t.NO_WINDOW); } }
 }
 control Into(inout H h, inout M m, inout flexnic_t nic) {
     bit<64> at;
@@ -74,6 +76,23 @@ fn packets_go_to_the_host_to_ports_and_both_ways() {
         assert_eq!(send([0, 1, 2, 3, 4], true), [(Some(2), vec![0, 0, 2, 3, 4], 0, None)]);
         assert_eq!(send([6, 1, 2, 3, 4], true), [(Some(4), vec![6, 0, 2, 3, 4], 0, None)]);
         assert_eq!(pipeline.counters().gone.get("dropped by the program"), Some(&2));
+    }
+}
+
+/// A packet that ends in the NIC on purpose is no drop, and a program says why it drops others.
+#[test]
+fn a_packet_is_consumed_or_dropped_for_a_reason() {
+    for mut pipeline in pipelines() {
+        let mut end = |operation: u8, from_host| {
+            let fields = NicFields { port: 2, ..NicFields::default() };
+            pipeline.process_nic(&[operation, 1, 2, 3, 4], &fields, from_host, &mut |_| panic!("nothing is left"));
+            (pipeline.ended().is_consumed, pipeline.ended().refusal)
+        };
+        assert_eq!(end(8, false), (true, None));
+        assert_eq!(end(9, false), (false, Some(Refusal::QueueFull)));
+        assert_eq!(end(10, true), (false, Some(Refusal::NoWindow)));
+        assert_eq!(end(1, false), (false, None));
+        assert_eq!(pipeline.counters().gone.get("consumed by the program"), Some(&1));
     }
 }
 

@@ -55,7 +55,7 @@ fn arrive(pipeline: &mut Pipeline, frame: &[u8]) -> Vec<OwnedOutput> {
 const ENTRY: u64 = 0x1000;
 const BUFFER: u64 = 0x20_0000;
 
-/// What the DMA pipeline wants of a packet for `queue`, which has a buffer.
+/// The DMA pipeline's result for a packet of `queue`, which has a buffer.
 fn dma<'a>(pipeline: &'a mut Pipeline, packet: &[u8], queue: u16) -> DmaOutcome<'a> {
     let fields =
         NicFields { port: 1, queue, entry: ENTRY, buffer: BUFFER, state: BufferState::Fits, ..NicFields::default() };
@@ -94,7 +94,8 @@ fn dccp_frame((src, dst): (u8, u8), mut dccp: Vec<u8>) -> Vec<u8> {
 #[test]
 fn tuples_are_acknowledged_only_when_the_queue_has_room() {
     let entries = "[[entry]]\ntable = \"workers\"\nmatch = { \"hdr.ipv4.dst\" = \"10.0.0.2\", \"hdr.tuple_.to\" = 4 }\n\
-                   action = \"to_worker\"\ndata = { queue = 3 }\n";
+                   action = \"to_worker\"\ndata = { queue = 3 }\n\
+                   [[entry]]\ntable = \"peers\"\nmatch = { \"hdr.ipv4.src\" = \"10.0.0.1\" }\naction = \"on\"\ndata = { by = 1 }\n";
     for mut pipeline in pipelines("storm.p4", entries) {
         *register(&mut pipeline, "tail", 3) = 1;
         let outputs = arrive(&mut pipeline, &tuple(4));
@@ -123,6 +124,10 @@ fn tuples_are_acknowledged_only_when_the_queue_has_room() {
         let mut spoilt = tuple(4);
         spoilt[300] ^= 1;
         assert_eq!(arrive(&mut pipeline, &spoilt), []);
+        // The network doubled it: it was taken once.
+        assert_eq!(arrive(&mut pipeline, &tuple(4)), []);
+        assert_eq!(pipeline.ended().refusal, Some(Refusal::Duplicate));
+        *register(&mut pipeline, "came", 1) = 0;
         // A trace shows both, as if there were always room.
         *register(&mut pipeline, "tail", 3) = *register(&mut pipeline, "head", 3);
         let (outputs, events) = pipeline.trace(&tuple(4), 1);
@@ -134,7 +139,7 @@ fn tuples_are_acknowledged_only_when_the_queue_has_room() {
 /// Sections 2.3 and 4.1: the NIC prepends headers, and sends what the window lets through.
 #[test]
 fn tuples_leave_with_headers_as_far_as_the_window_goes() {
-    let entries = "[[entry]]\ntable = \"senders\"\nmatch = { \"hdr.tuple_.from\" = 9 }\naction = \"from_here\"\n\
+    let entries = "[[entry]]\ntable = \"senders\"\nmatch = { \"hdr.tuple_.from\" = 9, \"nic.queue\" = 0 }\naction = \"from_here\"\n\
                    data = { mac = \"02:00:00:00:00:01\", address = \"10.0.0.1\" }\n\
                    [[entry]]\ntable = \"places\"\nmatch = { \"hdr.tuple_.to\" = 4 }\naction = \"to_there\"\n\
                    data = { by = 2, mac = \"02:00:00:00:00:02\", address = \"10.0.0.2\" }\n\
@@ -169,6 +174,9 @@ fn tuples_leave_with_headers_as_far_as_the_window_goes() {
         acknowledge(&mut pipeline, 4);
         assert_eq!(sent(&mut pipeline, 1), 0);
         assert_eq!(sent(&mut pipeline, 131), 2, "the timeout emptied the pipe");
+        // Nor of another's task, which this queue is not for: no machine is drawn into a connection that it does not have.
+        let fields = NicFields { port: 1, queue: 1, stamp: 1_000_000_000, ..NicFields::default() };
+        pipeline.process_nic(&bare, &fields, true, &mut |_| panic!("a tuple of another's left"));
         // Of tasks that nobody knows nothing leaves.
         let mut strange = bare.clone();
         strange[21] = 8;

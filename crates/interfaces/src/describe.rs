@@ -17,6 +17,9 @@ pub trait Describe {
     /// Whether a core can play its NIC (interface `emulated`); else why not.
     const PLAYED: Result<(), &'static str> =
         Err("its completions are not known to name the buffer that a frame lies in");
+    /// Whether that core plays all of the NIC: it reads frames, writes what becomes of them, and another core sends. Only
+    /// simulated cores do. Else frames stay where the device put them, and it plays the receive half.
+    const PLAYED_WHOLE: bool = false;
     /// What software uses it.
     const SOFTWARE: Software = Software::PacketLoop;
     /// Its keys.
@@ -201,6 +204,8 @@ pub struct Description {
     pub owner: Owner,
     /// Whether a core can play its NIC; else why not.
     pub played: Result<(), &'static str>,
+    /// Whether cores play all of its NIC.
+    pub played_whole: bool,
     /// What software uses it.
     pub software: Software,
     inner: fn(&Values) -> Option<String>,
@@ -215,6 +220,7 @@ impl Description {
         Description {
             owner: Owner::of::<I::Options>("interface", I::NAME, I::ABOUT),
             played: I::PLAYED,
+            played_whole: I::PLAYED_WHOLE,
             software: I::SOFTWARE,
             inner: |values| I::inner(&values.read()),
             shape: |values, queues| I::shape(&values.read(), queues),

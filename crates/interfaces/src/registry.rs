@@ -147,6 +147,11 @@ impl InterfaceEntry {
         self.description.played
     }
 
+    /// Whether cores play all of its NIC.
+    pub fn played_whole(&self) -> bool {
+        self.description.played_whole
+    }
+
     /// Builds both halves for all queues of one NIC.
     ///
     /// # Errors

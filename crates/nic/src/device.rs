@@ -140,8 +140,14 @@ impl<D: Dma> Nic<D> {
     }
 
     /// The same, which hashes by `key`.
-    pub fn with_rss_key(self, key: &RssKey) -> Nic<D> {
-        Nic { rss: Toeplitz::new(key), ..self }
+    pub fn with_rss_key(mut self, key: &RssKey) -> Nic<D> {
+        self.set_rss_key(key);
+        self
+    }
+
+    /// It hashes by `key` from now on.
+    pub fn set_rss_key(&mut self, key: &RssKey) {
+        self.rss = Toeplitz::new(key);
     }
 
     /// The same with these stages.
@@ -225,7 +231,9 @@ impl<D: Dma> Nic<D> {
 
     /// A core's register write arrived; `false` if there is no such register, or it cannot have that value.
     pub fn write_register(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
-        let known = if index >= registers::TRANSMIT {
+        let known = if self.receive.is_whole() {
+            self.receive.write_register(dma, index, value)
+        } else if index >= registers::TRANSMIT {
             let queue = (index - registers::TRANSMIT) as usize;
             self.transmit.doorbell(dma, queue, value)
         } else if (registers::STAGES..registers::STEERING).contains(&index) {

@@ -207,6 +207,11 @@ pub trait ReceiveHalf<D: Dma>: Queues + Any + Send {
         None
     }
 
+    /// Whether it stands for all of a NIC that cores play: registers of all kinds are its own.
+    fn is_whole(&self) -> bool {
+        false
+    }
+
     /// What keeps the NIC going when software of a queue dies, where the interface can do that.
     fn recovery(&self) -> Option<&dyn Recoverable> {
         None

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use nicforge_flexnic::p4::{NicFields, Output, OwnedOutput, Shared};
+use nicforge_flexnic::p4::{NicFields, Output, OwnedOutput, Refusal, Shared};
 use nicforge_nic::stage::{Frame, Services, Stage, Verdict};
 use nicforge_nic::{DropCause, PortId, RxFlags};
 use nicforge_p4runtime::Running;
@@ -15,6 +15,17 @@ use crate::counts;
 const DROPPED: DropCause = DropCause("p4_drop");
 /// The program made something of the frame that the NIC's parser cannot read.
 const UNREADABLE: DropCause = DropCause("p4_unreadable");
+
+/// The name of the drop that a program's refusal is.
+pub(crate) fn cause_of(why: Refusal) -> DropCause {
+    match why {
+        Refusal::QueueFull => DropCause::NO_DESCRIPTOR,
+        Refusal::TooLong => DropCause::OVERSIZED,
+        Refusal::BadBuffer => DropCause::BAD_DESCRIPTOR,
+        Refusal::NoWindow => DropCause("no_window"),
+        Refusal::Duplicate => DropCause("duplicate"),
+    }
+}
 
 /// How a program sees the NIC.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +76,8 @@ impl P4Stage {
         let (outputs, microseconds) = (&mut self.outputs, nic.now().as_us() as u64);
         outputs.clear();
         let mut keep = |output: Output<'_>| outputs.push(output.to_owned());
-        let to_controller = self.shared.process_nic(frame.bytes(), &fields, from_host, microseconds, &mut keep);
+        let (to_controller, ended) =
+            self.shared.process_nic(frame.bytes(), &fields, from_host, microseconds, &mut keep);
         // Cycles over MHz are microseconds.
         nic.delay(Time::from_ps(self.shared.cycles().saturating_mul(1_000_000) / self.setup.clock_mhz.max(1)));
         let mut outputs = std::mem::take(&mut self.outputs);
@@ -80,7 +92,9 @@ impl P4Stage {
         }
         self.outputs = outputs;
         let Some(output) = kept else {
-            return if gone { Verdict::Consume } else { Verdict::Drop(DROPPED) };
+            let is_gone = gone || ended.is_consumed;
+            let cause = ended.refusal.map_or(DROPPED, cause_of);
+            return if is_gone { Verdict::Consume } else { Verdict::Drop(cause) };
         };
         if output.packet != frame.bytes() && frame.edit(|bytes| *bytes = output.packet).is_err() {
             return Verdict::Drop(UNREADABLE);

@@ -21,6 +21,7 @@ fn request() -> impl Strategy<Value = Request> {
             2 => request.body_off = 3,
             3 => request.datagrams = 2,
             4 => request = Request::set(&key(number), &vec![wrong; len]).quiet(opcode),
+            5 => request.spoilt = Some((len * 7, number as u8 + 1)),
             _ => {}
         }
         request
@@ -157,4 +158,41 @@ fn addresses_outside_of_registered_memory_are_refused() {
     let reply = server.ask(&Request::get(&key(1))).expect("a reply");
     assert_eq!(reply[14..16], [0, 1]);
     assert_eq!((GET, SET), (0, 1));
+}
+
+/// A core that frees no entry loses its own requests, whole and counted; the other's clients notice nothing.
+#[test]
+fn a_core_that_stops_harms_no_other() {
+    let mut server = Server::helped_on(2, 64);
+    server.partition(1 << 31);
+    let of_first = |number: &u32| nicforge_apps::flexkvs::crc32(&key(*number)) <= 1 << 31;
+    let (first, second): (Vec<u32>, Vec<u32>) = (0..200).partition(of_first);
+    server.stop(1);
+    for &number in &second {
+        assert_eq!(server.ask(&Request::set(&key(number), b"lost")), None);
+    }
+    assert_eq!(server.dropped("no_descriptor"), second.len() as u64 - kvs::ENTRIES as u64);
+    for &number in &first {
+        let stored = server.ask(&Request::set(&key(number), b"kept")).expect("a reply");
+        assert_eq!(stored[14..16], [0, 0], "{number}");
+        let got = server.ask(&Request::get(&key(number))).expect("a reply");
+        assert!(got.ends_with(b"kept"), "{number}");
+    }
+}
+
+/// Tails that jump, of either queue, change nothing.
+#[test]
+fn a_tail_that_jumps_harms_nobody() {
+    let mut server = Server::helped_on(2, 64);
+    server.partition(1 << 31);
+    for (round, value) in [0, 1 << 20, u64::MAX, 1 << 63, 7].into_iter().enumerate() {
+        for queue in 0..2 {
+            server.write_register(queue, value);
+        }
+        assert_eq!(server.refused_writes(), 2 * (round as u64 + 1), "{value:#x}");
+        for number in 0..20 {
+            let stored = server.ask(&Request::set(&key(number), &[round as u8; 50])).expect("a reply");
+            assert_eq!(stored[14..16], [0, 0], "{number} after {value:#x}");
+        }
+    }
 }

@@ -52,7 +52,7 @@ control CreditEgress(inout headers_t hdr, inout metadata_t meta, inout flexnic_t
         if (hdr.ethernet.ether_type == CREDITS) {
             in_hand.read(frames, 0);
             in_hand.write(0, frames |-| (bit<64>) hdr.ethernet.src);
-            discard();
+            consume();
         }
     }
 }

@@ -4,7 +4,7 @@
 // prepends the headers, sends them along one connection for each machine, and keeps the windows of these.
 //
 //     nicforge run scenarios/flexstorm.toml
-//     nicforge p4 run examples/p4/flexnic/storm.p4 --entries examples/p4/flexnic/storm-balanced.toml --pcap tuples.pcap --trace
+//     nicforge p4 run examples/p4/flexnic/storm.p4 --entries examples/p4/flexnic/storm-balanced-2.toml --pcap tuples.pcap --trace
 #include "frames.p4"
 
 const bit<8> DCCP = 33;
@@ -35,6 +35,9 @@ register<bit<32>>(16) window;
 register<bit<32>>(16) pipe;
 register<bit<64>>(16) since;
 register<bit<64>>(16) timeout;
+// The highest sequence number that came by a connection, and which of the 64 up to it did, that one in bit 0.
+register<bit<24>>(16) highest;
+register<bit<64>>(16) came;
 
 // With short sequence numbers (RFC 4340, section 5.1).
 header dccp_t {
@@ -139,6 +142,29 @@ control Acknowledged(in bit<8> connection, in bit<24> upto, in bit<64> now) {
     }
 }
 
+// Whether a tuple has not come before, which it has from now on. One that is far behind the others is taken for one that has.
+control Fresh(in bit<8> connection, in bit<24> sequence, out bool is_new) {
+    bit<24> last;
+    bit<64> known;
+    apply {
+        bit<32> index = (bit<32>) connection;
+        highest.read(last, index);
+        came.read(known, index);
+        bit<24> ahead = sequence - last;
+        bit<24> behind = last - sequence;
+        is_new = true;
+        if (ahead != 0 && ahead < 0x800000) {
+            known = known << ahead | 1;
+            highest.write(index, sequence);
+        } else {
+            bit<64> own = 64w1 << behind;
+            is_new = own != 0 && known & own == 0;
+            known = known | own;
+        }
+        came.write(index, known);
+    }
+}
+
 // Whether a tuple may go, and its sequence number. A timeout empties the pipe, and doubles.
 control Departure(in bit<8> connection, in bit<64> now, out bool may_go, out bit<24> sequence) {
     bit<32> may;
@@ -176,7 +202,10 @@ control Departure(in bit<8> connection, in bit<64> now, out bool may_go, out bit
 control StormIngress(inout headers_t hdr, inout metadata_t meta, inout flexnic_t nic) {
     Room() room;
     Acknowledged() took;
+    Fresh() fresh;
     bit<64> free;
+    bool is_new;
+    bool is_peer = false;
     bit<8> connection = 0;
 
     action to_worker(bit<16> queue) {
@@ -197,7 +226,7 @@ control StormIngress(inout headers_t hdr, inout metadata_t meta, inout flexnic_t
     action on(bit<8> by) {
         connection = by;
     }
-    // The connections that machines acknowledge.
+    // The machines that there are, and the connections to them.
     table peers {
         key = { hdr.ipv4.src: exact; }
         actions = { on; NoAction; }
@@ -207,28 +236,38 @@ control StormIngress(inout headers_t hdr, inout metadata_t meta, inout flexnic_t
 
     apply {
         bool is_good = nic.flags & BAD_HEADER == 0;
+        if (hdr.dccp.isValid()) {
+            is_peer = peers.apply().hit;
+        }
         if (hdr.tuple_.isValid() && hdr.dccp.isValid() && nic.length == FRAME_BYTES && hdr.ipv4.total_length == IP_BYTES) {
             update_checksum_with_payload(true,
                 { hdr.ipv4.src, hdr.ipv4.dst, 8w0, hdr.ipv4.protocol, SEGMENT_BYTES, hdr.dccp, hdr.tuple_ }, meta.sum,
                 HashAlgorithm.csum16);
-            if (!is_good || meta.sum != 0) {
+            if (!is_good || meta.sum != 0 || !is_peer) {
                 discard();
             } else if (workers.apply().hit) {
                 room.apply(nic.queue, free);
                 // A tuple for a full queue ends here, without a word: its sender's window stays closed.
                 if (free == 0) {
-                    discard();
+                    refuse(refusal_t.QUEUE_FULL);
                 } else {
-                    copy_to(nic.port, ACKNOWLEDGES);
+                    fresh.apply(connection, hdr.dccp.sequence, is_new);
+                    if (is_new) {
+                        copy_to(nic.port, ACKNOWLEDGES);
+                    } else {
+                        refuse(refusal_t.DUPLICATE);
+                    }
                 }
             }
         } else if (hdr.ack.isValid()) {
             hash(meta.sum, HashAlgorithm.csum16, (bit<16>) 0,
                 { hdr.ipv4.src, hdr.ipv4.dst, 8w0, hdr.ipv4.protocol, 16w16, hdr.dccp, hdr.ack }, (bit<32>) 0x10000);
-            if (is_good && meta.sum == 0 && peers.apply().hit) {
+            if (is_good && meta.sum == 0 && is_peer) {
                 took.apply(connection, hdr.ack.acknowledged, nic.stamp);
+                consume();
+            } else {
+                discard();
             }
-            discard();
         }
     }
 }
@@ -243,9 +282,12 @@ control StormEgress(inout headers_t hdr, inout metadata_t meta, inout flexnic_t 
         hdr.ipv4.setValid();
         hdr.ipv4.src = address;
     }
-    // Tasks of this machine.
+    // Tasks of this machine, each with its worker's queue: nobody signs for another.
     table senders {
-        key = { hdr.tuple_.from: exact; }
+        key = {
+            hdr.tuple_.from: exact;
+            nic.queue: exact;
+        }
         actions = { from_here; NoAction; }
         default_action = NoAction();
         size = 64;
@@ -325,7 +367,8 @@ control StormEgress(inout headers_t hdr, inout metadata_t meta, inout flexnic_t 
             acknowledge();
         } else if (hdr.tuple_.isValid() && !hdr.dccp.isValid()) {
             bit<24> sequence = 0;
-            if (nic.length == FRAME_BYTES - 32 && senders.apply().hit && places.apply().hit) {
+            bool is_known = nic.length == FRAME_BYTES - 32 && senders.apply().hit && places.apply().hit;
+            if (is_known) {
                 leaves.apply(connection, nic.stamp, may_go, sequence);
             }
             // What does not fit the window is dropped: tuples are delivered at most once.
@@ -334,6 +377,8 @@ control StormEgress(inout headers_t hdr, inout metadata_t meta, inout flexnic_t 
                 update_checksum_with_payload(true,
                     { hdr.ipv4.src, hdr.ipv4.dst, 8w0, hdr.ipv4.protocol, SEGMENT_BYTES, hdr.dccp, hdr.tuple_ },
                     hdr.dccp.checksum, HashAlgorithm.csum16);
+            } else if (is_known) {
+                refuse(refusal_t.NO_WINDOW);
             } else {
                 discard();
             }

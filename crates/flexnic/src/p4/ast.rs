@@ -26,7 +26,7 @@ pub struct Annotation {
 /// A type as written.
 #[derive(Clone, Debug)]
 pub struct TypeRef {
-    /// What it is.
+    /// Its kind.
     pub kind: TypeKind,
     /// Where it stands.
     pub span: Span,
@@ -84,7 +84,7 @@ pub struct Parameter {
 /// An expression.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// What it is.
+    /// Its kind.
     pub kind: ExprKind,
     /// Where it stands.
     pub span: Span,
@@ -190,7 +190,7 @@ pub struct Argument {
 /// A statement.
 #[derive(Clone, Debug)]
 pub struct Statement {
-    /// What it is.
+    /// Its kind.
     pub kind: StatementKind,
     /// Where it stands.
     pub span: Span,
@@ -230,7 +230,7 @@ pub struct Declaration {
     pub annotations: Vec<Annotation>,
     /// Its name; empty for `error` and `match_kind`.
     pub name: Ident,
-    /// What it is.
+    /// Its kind.
     pub kind: DeclarationKind,
     /// Where it stands.
     pub span: Span,
@@ -254,7 +254,7 @@ pub struct FieldDecl {
     pub name: Ident,
 }
 
-/// What a function, method or constructor takes and returns.
+/// Parameters and result of a function, method or constructor.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Prototype {

@@ -42,7 +42,7 @@ pub(crate) fn check(program: &[Declaration], reporter: &mut Reporter) -> Checked
     checker.program
 }
 
-/// What may be done with a variable.
+/// The uses that a variable allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Access {
     ReadWrite,
@@ -80,7 +80,7 @@ enum Symbol {
     ValueSet(usize),
 }
 
-/// What surrounds the statement that is checked.
+/// The surroundings of the statement that is checked.
 #[derive(Clone, Debug, Default)]
 struct Context {
     /// Result of the function; none outside of one.

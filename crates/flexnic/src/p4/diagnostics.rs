@@ -1,4 +1,4 @@
-//! What is wrong with a program: place, line, and what would be right.
+//! Mistakes of a program: place, line, and what would be right.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ pub enum Severity {
 pub struct Problem {
     /// Error or warning.
     pub severity: Severity,
-    /// What is wrong.
+    /// The mistake.
     pub message: String,
     /// Where.
     pub span: Span,
     /// Other places that matter, each with what is there.
     pub related: Vec<(Span, String)>,
-    /// What would be right.
+    /// The remedy.
     pub help: Option<String>,
 }
 

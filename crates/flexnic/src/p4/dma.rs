@@ -11,7 +11,7 @@ pub enum Direction {
     FromMemory,
 }
 
-/// What a transfer does to words in memory.
+/// The change that a transfer makes to words in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum AtomicOp {
@@ -41,17 +41,28 @@ pub struct Transfer {
     pub cache: u8,
     /// The core of that cache.
     pub core: u8,
-    /// What it does to words in memory; a plain read or write without.
+    /// Its change of words in memory; a plain read or write without.
     pub atomic: Option<AtomicOp>,
 }
 
-/// Why the DMA pipeline does not take a packet.
+/// Why a packet is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Refusal {
     QueueFull,
     TooLong,
     BadBuffer,
+    NoWindow,
+    Duplicate,
+}
+
+/// How FlexNIC's program ended a packet of which nothing is left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// It was for the NIC itself.
+    pub is_consumed: bool,
+    /// The program said why it is dropped.
+    pub refusal: Option<Refusal>,
 }
 
 impl Refusal {
@@ -59,12 +70,14 @@ impl Refusal {
         match number {
             0 => Refusal::QueueFull,
             1 => Refusal::TooLong,
-            _ => Refusal::BadBuffer,
+            2 => Refusal::BadBuffer,
+            3 => Refusal::NoWindow,
+            _ => Refusal::Duplicate,
         }
     }
 }
 
-/// What the buffer at the head of a queue is good for.
+/// The use of the buffer at the head of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum BufferState {
@@ -75,7 +88,7 @@ pub enum BufferState {
     Invalid,
 }
 
-/// What the NIC tells a program about a packet, as `flexnic_t` has it.
+/// The NIC's knowledge of a packet, as `flexnic_t` has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NicFields {
     /// The port that it came in by, or leaves by.
@@ -84,7 +97,7 @@ pub struct NicFields {
     pub stamp: u64,
     /// RSS hash.
     pub hash: u32,
-    /// What the checksum unit found.
+    /// The checksum unit's findings.
     pub flags: u32,
     /// The queue that steering chose.
     pub queue: u16,
@@ -100,7 +113,7 @@ pub struct NicFields {
     pub state: BufferState,
 }
 
-/// What the DMA pipeline made of a packet.
+/// The DMA pipeline's result for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DmaOutcome<'a> {
     /// The engine makes these transfers of the packet's bytes.

@@ -18,13 +18,13 @@ use super::pipeline::Pipeline;
 use super::switch::Session;
 use super::tables::{Entry, EntryAction, Target, Update};
 
-/// What is wrong with a file of entries, and where.
+/// An error in a file of entries, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct EntriesError {
     /// Line from 1.
     pub line: usize,
-    /// What is wrong and what would be right.
+    /// The mistake, and the remedy.
     pub message: String,
 }
 

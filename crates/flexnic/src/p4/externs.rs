@@ -78,6 +78,7 @@ pub(crate) fn call(op: &ExternOp, machine: &mut Machine) {
         }
         ExternFunction::LogMessage(format) => log(machine, op, format),
         ExternFunction::DropPacket => machine.effects.drop = true,
+        ExternFunction::Consume => (machine.effects.drop, machine.effects.consumed) = (true, true),
         ExternFunction::SendToPort => {
             machine.effects.port = Some(number(machine, op, 0));
             machine.effects.drop = false;

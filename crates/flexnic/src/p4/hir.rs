@@ -15,13 +15,13 @@ pub use tables::{Entry, Key, MatchKind, Table, TableAction, ValueSet};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VarId(pub u32);
 
-/// What a program says about a declaration for controllers.
+/// A program's words about a declaration, for controllers.
 pub type Annotations = Arc<[Annotation]>;
 
 /// A typed expression.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// What it is.
+    /// Its kind.
     pub kind: ExprKind,
     /// Its type.
     pub ty: Type,
@@ -29,7 +29,7 @@ pub struct Expr {
     pub span: Span,
 }
 
-/// What of a table's result an expression asks for.
+/// The part of a table's result that an expression asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum TableResult {
@@ -101,7 +101,7 @@ pub enum BuiltIn {
     PopFront,
 }
 
-/// What a call calls.
+/// The callee of a call.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Callee {
@@ -119,7 +119,7 @@ pub enum Callee {
 /// A call.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// What it calls.
+    /// Its callee.
     pub callee: Callee,
     /// Types of the callee's type parameters, in order.
     pub type_arguments: Vec<Type>,
@@ -154,7 +154,7 @@ pub struct Parameter {
     pub optional: bool,
 }
 
-/// What a function or method takes and returns.
+/// Parameters and result of a function or method.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Signature {
@@ -265,7 +265,7 @@ pub struct ActionCase {
     pub body: Vec<Statement>,
 }
 
-/// What a parser, control or program declares inside.
+/// The declarations inside of a parser, control or program.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Local {

@@ -8,7 +8,7 @@ use super::types::Type;
 /// A key of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyInfo {
-    /// What the program says about it.
+    /// The program's own words about it.
     pub annotations: Annotations,
     /// Its type.
     pub ty: Type,
@@ -25,7 +25,7 @@ pub struct KeyInfo {
 /// A parameter of an action that an entry gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterInfo {
-    /// What the program says about it.
+    /// The program's own words about it.
     pub annotations: Annotations,
     /// Its type.
     pub ty: Type,
@@ -38,9 +38,9 @@ pub struct ParameterInfo {
 /// An action of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActionInfo {
-    /// What the program says about it.
+    /// The program's own words about it.
     pub annotations: Annotations,
-    /// What it says in the table's list.
+    /// Its words in the table's list.
     pub list_annotations: Annotations,
     /// Name for the control plane.
     pub path: Name,
@@ -83,7 +83,7 @@ pub struct EntrySpec {
     pub keys: Vec<Match>,
     /// The higher one wins.
     pub priority: i64,
-    /// What it does.
+    /// Its effect.
     pub call: ActionCall,
     /// The control plane cannot change it.
     pub is_const: bool,

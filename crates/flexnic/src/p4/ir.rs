@@ -1,5 +1,4 @@
 //! The intermediate representation: basic blocks of simple operations over one frame of 64-bit words.
-//!
 //! Everything is inlined and every variable has a fixed place in the frame, so that an engine needs neither calls nor
 //! a stack. A value of `w` bits lies in `ceil(w / 64)` words, least significant first, with the bits above `w` zero.
 
@@ -47,7 +46,7 @@ pub struct Constant {
     pub limbs: Arc<[u64]>,
 }
 
-/// What an operation reads.
+/// An operand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Operand {
@@ -280,6 +279,7 @@ pub enum ExternFunction {
     Assume,
     LogMessage(Name),
     DropPacket,
+    Consume,
     SendToPort,
     MirrorPacket,
     /// Adds an entry with the keys of the last look-up (PNA's add-on-miss).
@@ -327,7 +327,7 @@ pub struct ExternOp {
     pub object: Option<usize>,
     /// Arguments, structs flattened.
     pub inputs: Vec<Vec<Datum>>,
-    /// What it writes.
+    /// The place that it writes.
     pub outputs: Vec<Slot>,
 }
 

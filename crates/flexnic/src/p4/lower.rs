@@ -30,7 +30,7 @@ pub(crate) use tables::prefix_mask;
 const OPS_MAX: usize = 400_000;
 const WORDS_MAX: u32 = 1 << 20;
 
-/// What a variable stands for while its block is lowered.
+/// The meaning of a variable while its block is lowered.
 #[derive(Clone)]
 pub(crate) enum Binding {
     Place(Place),

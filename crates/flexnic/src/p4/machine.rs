@@ -1,4 +1,4 @@
-//! What engines work on: the frame, the packet, tables, objects, and what externs ask for.
+//! The state that engines work on: the frame, the packet, tables, objects, and what externs ask for.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::source::Name;
 use super::tables::Table;
 use super::trace::Event;
 
-/// What compiled code reads and writes directly.
+/// The words that compiled code reads and writes directly.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Registers {
@@ -71,7 +71,7 @@ pub(crate) struct CloneRequest {
     pub list: Option<u8>,
 }
 
-/// What the externs of one pass ask for.
+/// The requests of the externs of one pass.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Effects {
     pub clone: Option<CloneRequest>,
@@ -84,6 +84,8 @@ pub(crate) struct Effects {
     /// PNA: where the packet goes.
     pub port: Option<u64>,
     pub drop: bool,
+    /// FlexNIC: the packet was for the NIC itself.
+    pub consumed: bool,
     pub mirrors: Vec<(u64, u64)>,
     pub mark: u64,
     pub flags: u32,

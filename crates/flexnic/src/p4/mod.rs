@@ -36,7 +36,7 @@ pub mod types;
 
 pub use compile::Options;
 pub use diagnostics::Diagnostics;
-pub use dma::{AtomicOp, BufferState, Direction, DmaOutcome, NicFields, Refusal, Transfer};
+pub use dma::{AtomicOp, BufferState, Direction, DmaOutcome, Ended, NicFields, Refusal, Transfer};
 pub use jit::JitError;
 pub use machine::{Digest, ObjectState, ValueSet};
 pub use outcome::{Counters, Output, OwnedOutput, PacketGone};

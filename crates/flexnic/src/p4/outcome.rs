@@ -1,4 +1,4 @@
-//! What becomes of packets: outputs, causes of loss, counters.
+//! The fate of packets: outputs, causes of loss, counters.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +9,8 @@ use super::ir::Ir;
 pub enum PacketGone {
     /// The program dropped it.
     Dropped,
+    /// It was for the NIC itself, which has it.
+    Consumed,
     /// It made too many steps in loops.
     LoopLimit,
     /// It was cloned, resubmitted or recirculated too often.
@@ -28,6 +30,7 @@ impl PacketGone {
     pub fn name(self) -> &'static str {
         match self {
             PacketGone::Dropped => "dropped by the program",
+            PacketGone::Consumed => "consumed by the program",
             PacketGone::LoopLimit => "loop limit",
             PacketGone::TooManyPasses => "too many passes",
             PacketGone::EmptyGroup => "empty multicast group",
@@ -38,7 +41,7 @@ impl PacketGone {
     }
 }
 
-/// What a pipeline has counted.
+/// The counts of a pipeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets that came in.

@@ -25,7 +25,7 @@ pub struct Failed;
 
 type Parsed<T> = Result<T, Failed>;
 
-/// What a name stands for, as far as the grammar cares.
+/// The kinds of names, as far as the grammar cares.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NameKind {
     Type,

@@ -97,7 +97,7 @@ impl Program {
     }
 }
 
-/// What the code of an architecture works with.
+/// The parts that the code of an architecture works with.
 pub(crate) struct Core {
     pub machine: Machine,
     pub ir: Arc<Ir>,
@@ -146,6 +146,7 @@ impl Core {
             effects.failed_assertion = false;
             effects.port = None;
             effects.drop = false;
+            effects.consumed = false;
             effects.mark = 0;
             effects.flags = 0;
             effects.queue = None;
@@ -372,7 +373,7 @@ impl Pipeline {
         &mut self.core.switch
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub fn counters(&self) -> &Counters {
         &self.core.counters
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use super::dma::NicFields;
+use super::dma::{Ended, NicFields};
 use super::outcome::Output;
 use super::pipeline::Pipeline;
 
@@ -88,10 +88,10 @@ impl Shared {
         microseconds: u64,
         sink: &mut dyn FnMut(Output<'_>),
     ) -> bool {
-        self.process_nic(packet, &NicFields { port, ..NicFields::default() }, from_host, microseconds, sink)
+        self.process_nic(packet, &NicFields { port, ..NicFields::default() }, from_host, microseconds, sink).0
     }
 
-    /// The same with all that FlexNIC's programs see.
+    /// The same with all that FlexNIC's programs see. Returns how the packet ended, where nothing of it is left.
     pub fn process_nic(
         &self,
         packet: &[u8],
@@ -99,7 +99,7 @@ impl Shared {
         from_host: bool,
         microseconds: u64,
         sink: &mut dyn FnMut(Output<'_>),
-    ) -> bool {
+    ) -> (bool, Ended) {
         let mut pipeline = self.lock();
         pipeline.set_time(microseconds);
         let mut wakes = false;
@@ -112,11 +112,12 @@ impl Shared {
             }
         });
         wakes |= pipeline.has_digests();
+        let ended = pipeline.ended();
         drop(pipeline);
         if wakes && let Some(wake) = self.inner.wake.get() {
             wake();
         }
-        wakes
+        (wakes, ended)
     }
 
     fn keep(&self, packet: &[u8]) {
@@ -132,7 +133,7 @@ impl Shared {
         self.inner.waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// What to call when packets or digests wait; only the first call counts.
+    /// Calls `wake` when packets or digests wait; only the first call counts.
     pub fn on_messages(&self, wake: impl Fn() + Send + Sync + 'static) {
         // A second server would steal the first one's messages.
         let _ = self.inner.wake.set(Box::new(wake));

@@ -15,7 +15,7 @@ use super::lower_prefix_mask as prefix_mask;
 pub(crate) use hasher::{WordHasher, WordMap};
 pub use update::{Target, Update, UpdateError};
 
-/// What an entry does.
+/// The effect of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryAction {
     /// One action.
@@ -31,7 +31,7 @@ pub struct Entry {
     pub keys: Vec<Match>,
     /// The higher one wins where several match.
     pub priority: i64,
-    /// What it does.
+    /// Its effect.
     pub action: EntryAction,
     /// The program wrote it, for good.
     pub is_const: bool,
@@ -41,7 +41,7 @@ pub struct Entry {
     pub meter: super::meter::Meter,
 }
 
-/// What a look-up found.
+/// The result of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Number of the entry; none for a miss.
@@ -67,7 +67,7 @@ enum Index {
 /// A table with its entries.
 #[derive(Debug)]
 pub struct Table {
-    /// What the program says about it.
+    /// The program's own words about it.
     pub info: TableInfo,
     /// Action on a miss.
     pub default: ActionCall,
@@ -86,7 +86,7 @@ pub struct Table {
     scratch: Vec<u64>,
 }
 
-/// What makes an entry the same one.
+/// The parts by which two entries are the same one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct EntryKey {
     words: Vec<u64>,

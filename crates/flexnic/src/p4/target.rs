@@ -95,7 +95,7 @@ impl Default for Target {
 pub struct TargetError {
     /// Line from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The mistake.
     pub message: String,
 }
 

@@ -13,7 +13,7 @@ pub struct Number {
     pub width: Option<(u32, bool)>,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Identifier or keyword.
@@ -31,7 +31,7 @@ pub enum Kind {
 /// A token and where it stands.
 #[derive(Clone, Debug)]
 pub struct Token {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Where it stands; for a token of a macro, where the macro is used.
     pub span: Span,

@@ -1,4 +1,4 @@
-//! What happened to a packet, step by step.
+//! A packet's way, step by step.
 
 use std::fmt::Write;
 

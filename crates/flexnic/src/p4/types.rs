@@ -118,9 +118,9 @@ pub struct NewType {
     pub id: u32,
     /// Name of the declaration.
     pub name: Name,
-    /// What it is made of.
+    /// The type that it is made of.
     pub of: Type,
-    /// What controllers see instead.
+    /// The type that controllers see instead.
     pub translation: Option<Translation>,
 }
 
@@ -140,7 +140,7 @@ impl PartialEq for NewType {
 }
 impl Eq for NewType {}
 
-/// What kind of object.
+/// The kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum ObjectKind {
@@ -163,7 +163,7 @@ pub struct ObjectType {
     pub arguments: Vec<Type>,
 }
 
-/// What type parameters and inferred types stand for.
+/// The types that type parameters and inferred types stand for.
 pub type Substitution = HashMap<u32, Type>;
 
 /// Scalars of some fields.
@@ -246,7 +246,7 @@ impl Type {
         self.struct_kind() == Some(StructKind::Header)
     }
 
-    /// What a new type or an enumeration with values is made of; itself otherwise.
+    /// The type that a new type or an enumeration with values is made of; itself otherwise.
     pub fn representation(&self) -> Type {
         match self {
             Type::New(new) => new.of.representation(),

@@ -4,15 +4,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use nicforge_nic::{COMPLETION_BYTES, Completion, data_of};
-use nicforge_platform::{Addr, Cpu, Dma, Hint, Vector, bytemuck, write_entry};
+use nicforge_platform::{Addr, Atomic, Cpu, Dma, Hint, Vector, bytemuck, write_entry};
 use nicforge_units::Time;
 
 use super::book::Book;
 
 /// [`Dma`] over a core: reads are loads, and a publish is stores and a release.
 ///
-/// A frame is not copied. Its write only says which buffer the NIC would have used; the
-/// completion then names the buffer that the frame lies in instead.
+/// A frame that is handed over is not copied. Its write only says which buffer the NIC would have used; the
+/// completion then names the buffer that the frame lies in instead. All else is written as it stands.
 #[derive(Debug)]
 pub struct CoreDma<C> {
     /// The core.
@@ -72,7 +72,11 @@ impl<C: Cpu + 'static> Dma for CoreDma<C> {
         self.now()
     }
 
-    fn write(&mut self, to: Addr, _bytes: &[u8]) {
+    fn write(&mut self, to: Addr, bytes: &[u8]) {
+        if self.frame.is_none() {
+            self.cpu.bytes_mut(to, bytes.len()).copy_from_slice(bytes);
+            return;
+        }
         let data = data_of(Addr(0));
         self.instead = to.0.checked_sub(data.0).map(Addr);
         // Before software can know, and give it back.
@@ -82,10 +86,24 @@ impl<C: Cpu + 'static> Dma for CoreDma<C> {
     }
 
     fn publish(&mut self, to: Addr, bytes: &[u8]) {
-        for (line, entry) in (0..).zip(bytes.chunks_exact(COMPLETION_BYTES as usize)) {
+        let entries = bytes.chunks_exact(COMPLETION_BYTES as usize);
+        let short = entries.remainder();
+        for (line, entry) in (0..).zip(entries) {
             let at = to + line * COMPLETION_BYTES;
             self.write_entry(at, bytemuck::pod_read_unaligned(entry));
         }
+        // What is shorter than a line ends with the word that announces it, too.
+        if let Some((before, last)) = short.split_last_chunk() {
+            let at = to + (bytes.len() - short.len()) as u64;
+            if !before.is_empty() {
+                self.cpu.bytes_mut(at, before.len()).copy_from_slice(before);
+            }
+            self.cpu.release(at + before.len() as u64, u64::from_ne_bytes(*last));
+        }
+    }
+
+    fn atomic(&mut self, at: Addr, change: Atomic) -> u64 {
+        self.cpu.atomic(at, change)
     }
 
     #[inline]

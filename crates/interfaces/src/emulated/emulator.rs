@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use nicforge_nic::{Arriving, CompletionReader, DriverCosts, DropCause, PoolCache, ReceiveHalf};
-use nicforge_platform::{Cpu, Dma, Ground, Part};
+use nicforge_platform::{Cpu, Dma, Ground, Part as Account};
 use nicforge_units::Time;
 
 use super::NicHalf;
@@ -13,6 +13,7 @@ use super::book::Book;
 use super::core_dma::CoreDma;
 use super::layout::Physical;
 use super::served::{Served, unseen};
+use super::whole::Whole;
 
 /// Packets of a step, and buffers that the device is told of by one doorbell: a burst as
 /// applications have it.
@@ -196,16 +197,48 @@ impl Emulator {
 
 /// The NIC that a core plays.
 pub struct Played<C: Cpu + 'static> {
-    /// Its half, which only the emulating core runs.
-    pub half: Box<dyn ReceiveHalf<CoreDma<C>>>,
+    /// What of it.
+    pub nic: Part<C>,
     /// Who has which buffer, where a ledger says that.
     pub book: Option<Arc<Book>>,
 }
 
+/// What of a NIC cores play.
+pub enum Part<C: Cpu + 'static> {
+    /// The receive half.
+    Half(Box<dyn ReceiveHalf<CoreDma<C>>>),
+    /// All of it.
+    Whole(Box<Whole<C>>),
+}
+
 impl<C: Cpu + 'static> Played<C> {
+    /// Its receive half.
+    pub fn half(&self) -> &dyn ReceiveHalf<CoreDma<C>> {
+        match &self.nic {
+            Part::Half(half) => &**half,
+            Part::Whole(whole) => &*whole.nic.receive,
+        }
+    }
+
+    /// The same, to change something.
+    pub fn half_mut(&mut self) -> &mut dyn ReceiveHalf<CoreDma<C>> {
+        match &mut self.nic {
+            Part::Half(half) => &mut **half,
+            Part::Whole(whole) => &mut *whole.nic.receive,
+        }
+    }
+
+    /// Register `index` was written.
+    fn write_register(&mut self, way: &mut CoreDma<C>, index: u32, value: u64) -> bool {
+        match &mut self.nic {
+            Part::Half(half) => half.write_register(way, index, value),
+            Part::Whole(whole) => whole.nic.write_register(way, index, value),
+        }
+    }
+
     /// The queues whose software wrote the descriptor that named no buffer, for a frame of `queue`.
     pub fn blamed(&self, queue: u16) -> Range<u16> {
-        self.half.recovery().map_or(queue..queue + 1, |half| half.blamed(queue))
+        self.half().recovery().map_or(queue..queue + 1, |half| half.blamed(queue))
     }
 }
 
@@ -231,15 +264,15 @@ impl<G: Ground> NicHalf<G> {
     /// become visible. The core does not look at a ring without any: its polls hit its own L1, whose
     /// hits are part of `work`.
     pub fn emulate(&mut self, way: &mut CoreDma<G::Player>, seen: usize) -> Step {
-        let part = way.cpu.enter(Part::Driver);
+        let part = way.cpu.enter(Account::Driver);
         let mut came_to = Step::default();
         for (index, value) in self.bells.drain(..) {
             self.emulator.try_again();
-            let known = self.played.half.write_register(way, index, value);
+            let known = self.played.write_register(way, index, value);
             came_to.refused.extend((!known).then_some(index));
         }
-        if self.played.half.due() <= way.now() {
-            self.played.half.advance(way);
+        if self.played.half().due() <= way.now() {
+            self.played.half_mut().advance(way);
         }
         self.emulator.see(seen);
         self.emulator.pass_on(way, &mut self.played, &mut came_to);
@@ -269,6 +302,6 @@ impl<G: Ground> NicHalf<G> {
 
     /// When the emulating core has something to do even if no packet comes.
     pub fn emulation_due(&self) -> Time {
-        self.played.half.due()
+        self.played.half().due()
     }
 }

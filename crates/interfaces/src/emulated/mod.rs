@@ -16,6 +16,7 @@
 //! | nic.rs | the device: frames into physical rings |
 //! | emulator.rs, served.rs | the emulating core, and a physical ring as it serves it |
 //! | way.rs | `Dma` over a core: what the wrapped NIC half runs on |
+//! | whole.rs | a NIC that cores play whole, program and all |
 //! | book.rs | who has which buffer, where software may die |
 //! | driver.rs | the wrapped driver |
 
@@ -29,23 +30,27 @@ mod options;
 mod served;
 #[cfg(test)]
 mod tests;
+mod whole;
 
 use std::any::Any;
 
 use nicforge_nic::{ReceiveHalf, completion_ring};
 use nicforge_platform::{AddressSpace, Ground, Owner, Register};
+use nicforge_units::Cycles;
 
 pub use core_dma::CoreDma;
 pub use driver::Driver;
 pub use emulator::{BURST, Emulator, Lost, Step};
 pub use nic::NicHalf;
 pub use options::{EmulatedOptions, Socket};
+pub use whole::{TRANSMIT_ENTRIES, Whole};
 
 use crate::describe::Supply;
 use crate::priv_ring::layout::Ring;
 use crate::priv_ring::nic::Queue;
 use crate::registry::Played;
 use crate::{Built, Interface, InterfaceError, Interfaces, KnownGround, Plan};
+use emulator::Part;
 use layout::Physical;
 
 /// The names of all shipped interfaces whose NIC a core can play.
@@ -86,6 +91,10 @@ fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Halves
     if plan.emulator == Owner::NOBODY {
         return Err(InterfaceError::NoEmulator);
     }
+    if emulates.played_whole() && plan.emulator_fills {
+        let (wanted, why) = (emulates.name().to_owned(), "cores play all of this NIC, which only simulated ones do");
+        return Err(InterfaceError::NotEmulated { wanted, why });
+    }
     let crate::Halves { nic: inner, drivers: inner_drivers } = emulates.build::<Played<G>>(plan, space)?.rings()?;
     let shape = plan.shape_of(emulates);
     // The registers before are the wrapped interface's.
@@ -118,6 +127,12 @@ fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Halves
     let drivers = inner_drivers.into_iter().zip(fills);
     let drivers = drivers.map(|(inner, fills)| Driver::new(inner, fills));
     let emulator = Emulator::new(served, &rings_of_set, plan.costs);
+    let inner = if emulates.played_whole() {
+        let EmulatedOptions { emulator_program_cycles, .. } = plan.values.read();
+        Part::Whole(Box::new(Whole::new(inner, plan, Cycles(emulator_program_cycles.into()), space)))
+    } else {
+        Part::Half(inner)
+    };
     let half = NicHalf::new(rings, ring_of, first_doorbell, plan, inner, emulator);
     Ok((half, drivers.collect()))
 }

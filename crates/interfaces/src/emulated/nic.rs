@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use nicforge_nic::{Arriving, DropCause, Ledger, Lending, Pool, Queues, ReceiveHalf, Recoverable, Waiting};
+use nicforge_nic::{Arriving, DropCause, Ledger, Lending, Pool, Queues, ReceiveHalf, Recoverable, Waiting, registers};
 use nicforge_platform::{Dma, Ground};
 
 use super::book::Book;
-use super::core_dma::CoreDma;
-use super::emulator::{Emulator, Played};
+use super::emulator::{Emulator, Part, Played};
+use super::whole::Whole;
 use crate::Plan;
 use crate::priv_ring::nic::Queue;
 
@@ -38,7 +38,7 @@ impl<G: Ground> NicHalf<G> {
         ring_of: Vec<usize>,
         first_doorbell: u32,
         plan: &Plan,
-        inner: Box<dyn ReceiveHalf<CoreDma<G::Player>>>,
+        inner: Part<G::Player>,
         emulator: Emulator,
     ) -> NicHalf<G> {
         NicHalf {
@@ -46,7 +46,7 @@ impl<G: Ground> NicHalf<G> {
             ring_of,
             first_doorbell,
             pool: plan.pool,
-            played: Played { half: inner, book: None },
+            played: Played { nic: inner, book: None },
             bells: Vec::new(),
             emulator,
             fills: plan.emulator_fills,
@@ -57,6 +57,22 @@ impl<G: Ground> NicHalf<G> {
     pub fn keep_book(&mut self, ledger: Ledger, plan: &Plan) {
         let book = Book::new(ledger, plan.owners.clone(), plan.emulator);
         self.played.book = Some(Arc::new(book));
+    }
+
+    /// The NIC, if cores play all of it.
+    pub fn whole(&self) -> Option<&Whole<G::Player>> {
+        match &self.played.nic {
+            Part::Whole(whole) => Some(whole),
+            Part::Half(_) => None,
+        }
+    }
+
+    /// The same, to change something.
+    pub fn whole_mut(&mut self) -> Option<&mut Whole<G::Player>> {
+        match &mut self.played.nic {
+            Part::Whole(whole) => Some(whole),
+            Part::Half(_) => None,
+        }
     }
 
     /// The emulating core wrote register `index`, the doorbell of a physical ring; `false` if there is no
@@ -72,23 +88,23 @@ impl<G: Ground> NicHalf<G> {
 
 impl<G: Ground> Queues for NicHalf<G> {
     fn queues(&self) -> u16 {
-        self.played.half.queues()
+        self.played.half().queues()
     }
 
     fn sets(&self) -> &'static [&'static str] {
-        self.played.half.sets()
+        self.played.half().sets()
     }
 
     /// Entries of the physical ring and of the emulated one.
     fn waiting(&self, queue: u16) -> Waiting {
         let physical = self.physical[self.ring_of[usize::from(queue)]].waiting();
-        let emulated = self.played.half.waiting(queue);
+        let emulated = self.played.half().waiting(queue);
         Waiting { entries: physical.entries + emulated.entries, of: physical.of + emulated.of }
     }
 
     fn free(&self, queue: u16) -> u64 {
         let physical = self.physical[self.ring_of[usize::from(queue)]].waiting();
-        self.played.half.free(queue).min(physical.of - physical.entries)
+        self.played.half().free(queue).min(physical.of - physical.entries)
     }
 
     fn holds(&self) -> u64 {
@@ -96,7 +112,7 @@ impl<G: Ground> Queues for NicHalf<G> {
     }
 
     fn lending(&self, queue: u16) -> Option<Lending> {
-        self.played.half.lending(queue)
+        self.played.half().lending(queue)
     }
 }
 
@@ -118,6 +134,12 @@ impl<D: Dma, G: Ground> ReceiveHalf<D> for NicHalf<G> {
     }
 
     fn write_register(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
+        if let Some(whole) = self.whole_mut()
+            && index >= registers::TRANSMIT
+        {
+            whole.ring(index, value);
+            return true;
+        }
         let Some(ring) = index.checked_sub(self.first_doorbell) else {
             match self.bells.iter_mut().find(|(written, _)| *written == index) {
                 Some((_, before)) => *before = value,
@@ -133,6 +155,10 @@ impl<D: Dma, G: Ground> ReceiveHalf<D> for NicHalf<G> {
         possible
     }
 
+    fn is_whole(&self) -> bool {
+        self.whole().is_some()
+    }
+
     fn recovery(&self) -> Option<&dyn Recoverable> {
         Some(self)
     }
@@ -144,7 +170,7 @@ impl<D: Dma, G: Ground> ReceiveHalf<D> for NicHalf<G> {
 
 impl<G: Ground> Recoverable for NicHalf<G> {
     fn together(&self, queue: u16) -> Range<u16> {
-        self.played.half.recovery().map_or(queue..queue + 1, |half| half.together(queue))
+        self.played.half().recovery().map_or(queue..queue + 1, |half| half.together(queue))
     }
 
     /// Packets for these queues that wait in physical rings go, and their buffers stay there. That is for
@@ -154,13 +180,13 @@ impl<G: Ground> Recoverable for NicHalf<G> {
             return None;
         }
         self.emulator.forget(&queues);
-        let registers = self.played.half.recoverable()?.restart(dma, queues)?;
+        let registers = self.played.half_mut().recoverable()?.restart(dma, queues)?;
         self.bells.retain(|(index, _)| !registers.contains(index));
         Some(registers)
     }
 
     fn lent(&self, from: u16, to: u16) -> i64 {
-        self.played.half.recovery().map_or(0, |half| half.lent(from, to))
+        self.played.half().recovery().map_or(0, |half| half.lent(from, to))
     }
 
     /// Descriptors of physical rings are no software's: who wrote there nobody knows. For those of the
@@ -171,7 +197,7 @@ impl<G: Ground> Recoverable for NicHalf<G> {
 
     fn rung_by(&self, index: u32) -> Range<u16> {
         if index < self.first_doorbell {
-            self.played.half.recovery().map_or(0..0, |half| half.rung_by(index))
+            self.played.half().recovery().map_or(0..0, |half| half.rung_by(index))
         } else {
             0..0
         }

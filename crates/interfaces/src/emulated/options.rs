@@ -18,13 +18,17 @@ choice! {
 options! {
     /// Which NIC cores play, and where.
     pub struct EmulatedOptions {
-        /// What interface `emulated` emulates, by a core for each NIC beside `cores`.
+        /// What interface `emulated` emulates, by a core for each NIC beside `cores`; by two, of which one sends, where it runs a program
+        /// (`flexnic`).
         emulates: String = "rx_bisect".to_owned(), "", Allowed::Named("interface"),
             source "rxBisect paper, section 5";
         /// Where the cores that play NICs are: on the other socket, from where they use the same memory but
         /// none of its caches, or beside the cores that run the application.
         emulator_socket: Socket = Socket::Other, "", Allowed::Choice(&["same", "other"]),
             source "rxBisect paper, section 5: on another node than the workers, figure 8";
+        /// Instructions of the NIC's program for a packet, where cores play that, too (Soft-FlexNIC).
+        emulator_program_cycles: u32 = 150, "cycles", Allowed::Whole(0, 1_000_000),
+            source "estimate: a parser of three headers, two look-ups, a deparser";
     }
 }
 

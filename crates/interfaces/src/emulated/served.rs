@@ -9,7 +9,7 @@ use nicforge_units::Time;
 
 use super::book::Book;
 use super::core_dma::{CoreDma, HandedOver};
-use super::emulator::{BURST, Lost, Played, Step};
+use super::emulator::{BURST, Lost, Part, Played, Step};
 use super::layout::Physical;
 use crate::priv_ring::layout::RxDescriptor;
 
@@ -239,8 +239,12 @@ fn pass_on<C: Cpu + 'static>(
     mbuf: Addr,
     blamed: &mut Vec<Range<u16>>,
 ) -> Result<Addr, Lost> {
+    if let Part::Whole(whole) = &mut played.nic {
+        whole.receive(way, mbuf, frame);
+        return Ok(mbuf);
+    }
     way.begin(HandedOver { mbuf, queue: frame.queue, book: played.book.clone() });
-    let outcome = played.half.receive(way, frame);
+    let outcome = played.half_mut().receive(way, frame);
     let instead = way.end();
     let cause = match outcome {
         // Every interface writes a frame that it delivers into a buffer of its own.

@@ -16,7 +16,7 @@ mod tests;
 
 use nicforge_platform::{AddressSpace, Register};
 
-pub use driver::Driver;
+pub use driver::{Driver, Entries, EntryDriver, InPlaceEntries};
 pub use layout::Descriptor;
 pub use nic::NicHalf;
 

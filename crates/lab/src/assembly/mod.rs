@@ -247,6 +247,17 @@ impl<G: Ground> LaidOut<'_, G> {
         for ((half, rings), chain) in self.halves.drain(..).zip(&self.tx_rings).zip(chains) {
             let device = nics.len();
             let keys = self.nicmem[device / self.plan.adapters.ports].keys();
+            // A NIC that cores play whole serves transmit rings itself.
+            let mut half = half;
+            let whole = emulated::played::<G>(&mut *half).and_then(|played| played.whole_mut());
+            let rings: &[TxRing] = match whole {
+                None => rings,
+                Some(whole) => {
+                    whole.serve(rings, memory_end);
+                    whole.nic.set_rss_key(&rss_key);
+                    &[]
+                }
+            };
             let nic = Nic::new(&spec(device), half, rings, memory_end);
             nics.push(nic.with_nicmem(keys).with_rss_key(&rss_key).with_stages(chain));
         }
@@ -260,7 +271,9 @@ impl<G: Ground> LaidOut<'_, G> {
     pub fn steer(&self, app: &AppConfig, nics: &mut [Nic<G::Dma>]) -> Result<(), BuildError> {
         let (apps, adapters) = (&self.plan.registry().apps, self.plan.adapters);
         for (device, nic) in nics.iter_mut().enumerate() {
-            apps.steer(app, &mut nic.steering, adapters.first_core(device), adapters.all_cores())?;
+            let whole = emulated::played::<G>(&mut *nic.receive).and_then(|played| played.whole_mut());
+            let steering = whole.map_or(&mut nic.steering, |whole| &mut whole.nic.steering);
+            apps.steer(app, steering, adapters.first_core(device), adapters.all_cores())?;
         }
         Ok(())
     }

@@ -33,8 +33,11 @@ use crate::world::control::{ControlCore, Switches};
 use crate::world::device::Device;
 use crate::world::generator::Generator;
 use crate::world::probe::SharedProbe;
+use crate::world::program::Program;
 use crate::world::sink::Sink;
-use crate::world::{Core, EmulatorProgram, End, Host, Observer, Outside, PacketProgram, Place, RingDevice, World};
+use crate::world::{
+    Core, EmulatorProgram, End, Host, Observer, Outside, PacketProgram, Place, RingDevice, SenderProgram, World,
+};
 
 /// A world that is ready to run, and what is needed to judge it afterwards.
 pub struct Built {
@@ -168,18 +171,25 @@ fn host_of(parts: HostParts, machine: Lent<SimHost>, settings: &Settings, hardwa
     });
     let mut cores: Vec<Core> = packets.chain(parts.co_runners).collect();
     let first_player = cores.len();
-    let players = (0..settings.emulator_cores()).map(|device| {
-        let mut core = core_of(hardware, settings.cores() + device);
+    // Those that send, where there are any, come behind those that receive.
+    let (nics, emulators) = (settings.nics(), settings.emulator_cores());
+    let players = (0..emulators).map(|number| {
+        let (device, sends) = (number % nics, number >= nics);
+        let mut core = core_of(hardware, settings.cores() + number);
         if settings.emulator_cores_here() == 0 {
             core.be_behind_link(hardware.other_socket.latency);
         }
         let queues = devices[device].rings().map_or(0, |device| device.nic.receive.queues());
-        Core::new(core, Box::new(EmulatorProgram::new(device, queues)))
+        let program: Box<dyn Program> = match sends {
+            true => Box::new(SenderProgram::new(device)),
+            false => Box::new(EmulatorProgram::new(device, queues)),
+        };
+        Core::new(core, program)
     });
     cores.extend(players.collect::<Vec<_>>());
     let mut host = Host::new(machine, devices, cores);
-    for device in 0..settings.emulator_cores() {
-        host.plays(first_player + device, device, settings.cores() + device);
+    for number in 0..emulators {
+        host.plays(first_player + number, number % nics, settings.cores() + number);
     }
     host
 }

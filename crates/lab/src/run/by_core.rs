@@ -9,8 +9,8 @@ use nicforge_units::Time;
 
 use super::build::Built;
 use crate::counts::{by_cause, share};
-use crate::world::World;
 use crate::world::core_time::Cores;
+use crate::world::{RingDevice, World};
 
 /// Counts of one core at one time.
 #[derive(Clone)]
@@ -35,6 +35,7 @@ impl CoreCounts {
         let polling = host.cores.iter().filter(|core| core.program.polls_rings());
         let queues = polling.clone().count() / host.devices.len();
         let nics: Vec<_> = world.rings().map(|device| &device.nic).collect();
+        let wholes: Vec<_> = world.rings().map(RingDevice::whole).collect();
         let each = polling.enumerate().map(|(number, core)| {
             let (device, queue) = (number / queues, number % queues);
             let nic = nics[device];
@@ -45,8 +46,8 @@ impl CoreCounts {
                 let state = &nic.queue_states()[queue];
                 waiting = waiting + state.waiting;
                 drops.push(&state.drops);
-                let player = host.player_of(device);
-                drops.extend(player.map(|core| &core.program.queue_drops()[queue]));
+                drops.extend(host.players_of(device).filter_map(|core| core.program.queue_drops().get(queue)));
+                drops.extend(wholes[device].map(|nic| &nic.queue_states()[queue].drops));
             }
             let account = core.program.account();
             CoreCounts {

@@ -240,7 +240,7 @@ pub(crate) fn write_capture(path: &Path, mut frames: Vec<Captured>) -> Result<()
 }
 
 fn stages(world: &World) -> BTreeMap<&'static str, u64> {
-    sum_by_name(world.rings().flat_map(|device| device.nic.stages.counters()))
+    sum_by_name(world.rings().flat_map(|device| device.stage_counters()))
 }
 
 /// The mean of `count` times that are `sum_ps` together.

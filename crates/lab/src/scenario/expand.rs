@@ -9,6 +9,7 @@ use nicforge_options::{Allowed, ConfigError, Place, Value};
 use super::{Assignment, Point, Scenario, Sweep, Variant};
 use crate::machine::Machine;
 use crate::settings::{Catalogue, Settings};
+use crate::storm::MACHINE;
 
 /// Keys that stand in `params` of every point, swept or not.
 const ALWAYS_SHOWN: [&str; 9] =
@@ -140,13 +141,15 @@ pub(crate) fn find_file(set: &Assignment, scenario_file: &Path) -> Result<Option
         tries.insert(0, folder.join(name));
     }
     tries.dedup();
-    if let Some(other) = tries.iter().find(|path| path.exists())
-        && !tries.iter().any(|path| path.is_file())
+    // Of a file for each machine the first is looked for.
+    let first = |path: &&PathBuf| PathBuf::from(path.to_string_lossy().replace(MACHINE, "1"));
+    if let Some(other) = tries.iter().find(|path| first(path).exists())
+        && !tries.iter().any(|path| first(&path).is_file())
     {
         let wrong = format!("`{}` names what is no file: {}", set.key.name, other.display());
         return Err(ConfigError::new(&set.place, wrong, "name a file, no folder, pipe or device"));
     }
-    match tries.iter().find(|path| path.is_file()) {
+    match tries.iter().find(|path| first(path).is_file()) {
         Some(path) => Ok(Some(Assignment { value: Value::Text(path.to_string_lossy().into_owned()), ..set.clone() })),
         None => {
             let looked: Vec<String> = tries.iter().map(|path| path.display().to_string()).collect();

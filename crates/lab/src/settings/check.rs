@@ -142,12 +142,16 @@ impl Settings {
 
     fn check_storm(&self) -> Result<(), Finding> {
         let help = self.read::<StormOptions>().storm_help;
-        let played = self.shape_of(1).is_some_and(|shape| shape.played);
-        let fits = !played && (help == Help::Software || self.interface() == "flexnic");
+        let inner = self.description().and_then(|interface| interface.inner(self));
+        let runs_programs = |name: &str| name == "flexnic";
+        let fits = match help {
+            Help::Software => inner.is_none(),
+            Help::Nic => runs_programs(inner.as_deref().unwrap_or(&self.interface())),
+        };
         ensure(fits, &["interface", "storm_help"], || {
             (
                 format!("storm_help \"{}\" does not go with interface \"{}\"", help.word(), self.interface()),
-                "with storm_help = \"nic\" set interface = \"flexnic\", else such as priv_ring".to_string(),
+                "with storm_help = \"nic\" set interface = \"flexnic\", or \"emulated\" around it; else such as priv_ring".to_string(),
             )
         })?;
         let queues = Queues { nics: 1, each: STORM_QUEUES, inner: None };

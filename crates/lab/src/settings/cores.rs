@@ -78,9 +78,14 @@ impl Settings {
         })
     }
 
-    /// Cores that play NICs: one for each where they are emulated.
+    /// Cores that play NICs: one for each where they are emulated, or two where they play all of it.
     pub fn emulator_cores(&self) -> usize {
-        if self.shape().is_some_and(|shape| shape.played) { self.nics() } else { 0 }
+        if self.shape().is_some_and(|shape| shape.played) { self.nics() * self.players_of_a_nic() } else { 0 }
+    }
+
+    /// Cores that play each NIC where they are emulated: the second sends.
+    pub fn players_of_a_nic(&self) -> usize {
+        1 + usize::from(self.inner_description().is_some_and(|inner| inner.played_whole))
     }
 
     /// Those of them on the socket of the NICs.

@@ -7,11 +7,13 @@ use std::rc::Rc;
 use nicforge_interfaces::kernel::Frame;
 use nicforge_nic::stage::Chain;
 use nicforge_nic::{Nic, Pool, PortId};
+use nicforge_options::Value;
 use nicforge_platform::sim::{DmaPort, Hardware, Host as SimHost, Lent, SimCore, SimCpu, SimDma};
 use nicforge_platform::{AddressSpace, Owner, Sim};
 use nicforge_units::{CACHE_LINE_BYTES, Cycles, Time};
 use nicforge_wire::link::{Bottleneck, Link};
 
+use super::MACHINE;
 use super::job::Job;
 use super::options::{Help, StormOptions};
 use super::queue::{Place as QueuePlace, Receiver};
@@ -26,7 +28,7 @@ use crate::settings::Settings;
 use crate::systems::options::{LinkOptions, SwitchOptions};
 use crate::world::program::Program;
 use crate::world::sink::Sink;
-use crate::world::{Core, End, Host, Outside, Place, RingDevice, World};
+use crate::world::{Core, EmulatorProgram, End, Host, Outside, Place, RingDevice, SenderProgram, World};
 
 /// Buffers beside those of rings and of the core's cache: what the multiplexer's batches hold, and bursts.
 const SPARE_BUFFERS: usize = 2048;
@@ -78,6 +80,8 @@ struct MachinePlan<'a> {
     number: usize,
     tasks: &'static [u32],
     options: StormOptions,
+    /// Cores that play the NIC.
+    players: usize,
     settings: &'a Settings,
     hardware: Hardware,
     seed: u64,
@@ -97,8 +101,10 @@ impl<'a> MachinePlan<'a> {
         let options: StormOptions = settings.read();
         let tasks = tasks_of(options.storm_layout)[number];
         let mut hardware = hardware.clone();
-        hardware.cores = tasks.len() + if options.storm_help == Help::Nic { 0 } else { THREADS };
-        MachinePlan { number, tasks, options, settings, hardware, seed }
+        // A machine has one NIC.
+        let players = settings.emulator_cores() / settings.nics().max(1);
+        hardware.cores = tasks.len() + if options.storm_help == Help::Nic { players } else { THREADS };
+        MachinePlan { number, players, tasks, options, settings, hardware, seed }
     }
 
     fn is_helped(&self) -> bool {
@@ -112,7 +118,7 @@ impl<'a> MachinePlan<'a> {
 
     /// The first core of a worker.
     fn first_core(&self) -> usize {
-        self.hardware.cores - self.tasks.len()
+        if self.is_helped() { 0 } else { THREADS }
     }
 
     /// Whom entries of `core`'s own queues wake. Owners below are those of the NIC's queues.
@@ -121,7 +127,11 @@ impl<'a> MachinePlan<'a> {
     }
 
     fn parts(&self) -> Result<Parts, RunError> {
-        let settings = self.settings.clone().with("cores", self.queues()).with("nics", 1);
+        let mut settings = self.settings.clone().with("cores", self.queues()).with("nics", 1);
+        // Each NIC knows its own tasks.
+        if let Some(Value::Text(name)) = self.settings.get("flexnic_entries") {
+            settings = settings.with("flexnic_entries", name.replace(MACHINE, &(self.number + 1).to_string()));
+        }
         let plan = assembly::HostPlan {
             settings: &settings,
             adapters: Adapters { count: 1, ports: 1, cores: self.queues() },
@@ -230,15 +240,35 @@ impl<'a> MachinePlan<'a> {
         let programs_of =
             workers.iter().map(|worker| -> Box<dyn Program> { Box::new(WorkerProgram(Rc::clone(worker))) });
         programs.extend(programs_of);
-        let cores: Vec<Core> = programs
+        let mut cores: Vec<Core> = programs
             .into_iter()
             .enumerate()
             .map(|(number, program)| Core::new(core_of(&self.hardware, number), program))
             .collect();
+        let first_player = cores.len();
+        cores.extend(self.players());
         let of_queues = if self.is_helped() { 0 } else { THREADS };
         let owners = std::iter::repeat_n(0, of_queues).chain(0..cores.len()).collect();
-        let host = Host::new(machine, vec![Box::new(device)], cores).with_owners(owners);
+        let players = first_player..cores.len();
+        let mut host = Host::new(machine, vec![Box::new(device)], cores).with_owners(owners);
+        // Owners of memory lines are numbered as cores where the NIC helps.
+        players.for_each(|core| host.plays(core, 0, core));
         Ok((host, Software { workers, pool: parts.pool }))
+    }
+
+    /// The cores that play the NIC, if any do: one receives, the other sends.
+    fn players(&self) -> Vec<Core> {
+        let programs: [Box<dyn Program>; 2] =
+            [Box::new(EmulatorProgram::new(0, self.queues() as u16)), Box::new(SenderProgram::new(0))];
+        let elsewhere = self.settings.emulator_cores_here() == 0;
+        let player = |(number, program)| {
+            let mut core = core_of(&self.hardware, self.tasks.len() + number);
+            if elsewhere {
+                core.be_behind_link(self.hardware.other_socket.latency);
+            }
+            Core::new(core, program)
+        };
+        programs.into_iter().take(self.players).enumerate().map(player).collect()
     }
 
     /// Fills rings before time begins.

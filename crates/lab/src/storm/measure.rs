@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use nicforge_nic::DropCounters;
+use nicforge_nic::{DropCounters, Nic};
+use nicforge_platform::Dma;
 use nicforge_platform::sim::{CoreCycles, SimCpu};
 use nicforge_record::{CoreFigures, Metrics, Steadiness, TupleTimes};
 use nicforge_units::Time;
@@ -58,7 +59,10 @@ pub(crate) fn run_point(
     let standstill = (!moved).then(|| "no worker took a tuple in the window".to_owned());
     let seconds = (ends - warm).as_seconds();
     Ok(PointRun {
-        metrics: metrics(&before, &after, seconds),
+        metrics: Metrics {
+            emulator_busy_fraction: emulators_busy(&storm, &before, &after, seconds),
+            ..metrics(&before, &after, seconds)
+        },
         cores: cores(&storm, &before, &after, seconds),
         stages: Vec::new(),
         simulated: ends,
@@ -80,7 +84,9 @@ struct Snapshot {
     unswitched: u64,
     stages: BTreeMap<String, u64>,
     spent: Vec<CoreCycles>,
-    /// By worker; 0 of threads.
+    /// Of cores that play NICs.
+    players: Vec<CoreCycles>,
+    /// By worker; 0 of others.
     taken: Vec<u64>,
 }
 
@@ -95,6 +101,7 @@ impl Snapshot {
             unswitched: storm.world.unswitched(),
             stages: BTreeMap::new(),
             spent: Vec::new(),
+            players: Vec::new(),
             taken: Vec::new(),
         };
         for (host, software) in storm.world.hosts.iter().zip(&storm.software) {
@@ -102,18 +109,21 @@ impl Snapshot {
                 let (received, out) = (&device.nic.counters, device.nic.transmit.counters());
                 at.arrived = (at.arrived.0 + received.frames, at.arrived.1 + received.bytes);
                 at.sent = (at.sent.0 + out.frames, at.sent.1 + out.bytes);
-                for (name, count) in device.nic.stages.counters() {
+                for (name, count) in device.stage_counters() {
                     *at.stages.entry(name.to_string()).or_default() += count;
                 }
             }
             at.spent.extend(host.cores.iter().map(|core| core.spent_until(now)));
-            at.taken.extend(std::iter::repeat_n(0, host.cores.len() - software.workers.len()));
+            at.players.extend(host.players().map(|core| core.spent_until(now)));
+            let players = host.players().count();
+            at.taken.extend(std::iter::repeat_n(0, host.cores.len() - software.workers.len() - players));
             for worker in &software.workers {
                 let worker = worker.borrow();
                 at.taken.push(worker.counts.taken);
                 at.counts = at.counts.and(&worker.counts);
                 at.counted += if kind_of(worker.task) == Kind::Counter { worker.counts.taken } else { 0 };
             }
+            at.taken.extend(std::iter::repeat_n(0, players));
         }
         at
     }
@@ -154,6 +164,12 @@ fn metrics(before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
     }
 }
 
+/// The share of the time that cores that play NICs did not poll in vain.
+fn emulators_busy(storm: &Storm, before: &Snapshot, after: &Snapshot, seconds: f64) -> Option<f64> {
+    let cores = Cores::between(storm.hardware.core.frequency, before.players.iter().zip(&after.players));
+    cores.idle_share(seconds).map(|idle| 1.0 - idle)
+}
+
 /// All cores, machine by machine.
 fn cores(storm: &Storm, before: &Snapshot, after: &Snapshot, seconds: f64) -> Vec<CoreFigures> {
     let clock = storm.hardware.core.frequency;
@@ -170,16 +186,34 @@ fn cores(storm: &Storm, before: &Snapshot, after: &Snapshot, seconds: f64) -> Ve
     figures.collect()
 }
 
+/// Frames that came from the wire, from rings and from stages; that went to the host and to the wire, or were kept by stages; that
+/// were dropped; and that are inside.
+fn sums<D: Dma>(nic: &Nic<D>) -> [u64; 4] {
+    let out = nic.transmit.counters();
+    [
+        nic.counters.frames + nic.transmit.served() + nic.stages.injected(),
+        nic.counters.delivered + out.frames + nic.stages.consumed(),
+        nic.drops().total() + out.refused.total(),
+        nic.held() + nic.transmit.internal_inside() + nic.stages.inward(),
+    ]
+}
+
 /// Sums that every run keeps to its end.
 fn check(storm: &mut Storm) -> Result<(), RunError> {
     for (software, host) in storm.software.iter().zip(&mut storm.world.hosts) {
         if let Some(device) = host.rings().next() {
-            let (nic, out) = (&device.nic, device.nic.transmit.counters());
             // From the wire, from rings, and of the NIC's own; to the host, to the wire, dropped, kept by stages, and inside.
-            let arrived = nic.counters.frames + nic.transmit.served() + nic.stages.injected();
-            let left = nic.counters.delivered + out.frames + nic.stages.consumed();
-            let dropped = nic.drops().total() + out.refused.total();
-            let inside = nic.held() + nic.transmit.internal_inside() + nic.stages.inward();
+            let mut sums = sums(&device.nic);
+            if let Some(whole) = device.whole() {
+                let played = self::sums(whole);
+                // Both count what one gives to the other: frames in and out.
+                let (given, taken) = (device.nic.counters.delivered, whole.counters.frames);
+                sums = std::array::from_fn(|number| sums[number] + played[number]);
+                sums[0] -= taken;
+                sums[1] -= given + whole.transmit.counters().frames;
+                sums[3] += given - taken;
+            }
+            let [arrived, left, dropped, inside] = sums;
             if arrived != left + dropped + inside {
                 return Err(LostError::Frames { arrived, left, dropped, inside }.into());
             }

@@ -10,7 +10,7 @@
 //!  topology.rs, job.rs: who does what, where;  build.rs, measure.rs: the world, and what it measured
 //! ```
 //!
-//! Left out: tuples that the network doubles count twice, as the paper's receiver looks at no sequence numbers.
+//! A receiver knows which sequence numbers came, which the paper's does not: tuples that the network doubles count once.
 
 mod build;
 mod frame;
@@ -27,3 +27,6 @@ mod window;
 mod worker;
 
 pub(crate) use measure::run_point;
+
+/// In a name of a file it stands for the number of a machine, the first being 1.
+pub(crate) const MACHINE: &str = "{machine}";

@@ -25,7 +25,8 @@ choice! {
 options! {
     /// FlexStorm: the users who write most, counted on three machines.
     pub struct StormOptions {
-        /// Who brings tuples to their workers: two threads of each machine, or the NIC (interface `flexnic`).
+        /// Who brings tuples to their workers: two threads of each machine, or the NIC (interface `flexnic`); `{machine}` in `flexnic_entries` is the
+        /// machine's number.
         storm_help: Help = Help::Software, "", Help::ALLOWED, source "FlexNIC paper, section 4.1";
         /// Whether workers of each kind run on all machines, or all counters on one.
         storm_layout: Layout = Layout::Balanced, "", Layout::ALLOWED, source "FlexNIC paper, section 4.2";

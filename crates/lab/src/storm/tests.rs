@@ -37,8 +37,23 @@ fn example(name: &str) -> String {
     format!("{}/../../examples/p4/flexnic/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Who brings tuples to their workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Who {
+    /// Two threads.
+    Threads,
+    /// The NIC.
+    Nic,
+    /// Two cores that play it.
+    Cores,
+}
+
+use Who::{Cores, Nic, Threads};
+
+const ALL: [Who; 3] = [Threads, Nic, Cores];
+
 /// Spouts end after some tuples; counts stay.
-fn settings(helped: bool, layout: &str) -> Settings {
+fn settings(who: Who, layout: &str) -> Settings {
     let settings = Settings::for_machine(&catalogue(), &machine())
         .with("workload", "flexstorm")
         .with("storm_layout", layout)
@@ -47,14 +62,15 @@ fn settings(helped: bool, layout: &str) -> Settings {
         .with("storm_spout_mps", 0.5)
         .with("storm_slot_ms", 1000.0)
         .with("storm_batch_ms", 0.05);
-    if !helped {
-        return settings;
-    }
+    let settings = match who {
+        Threads => return settings,
+        Nic => settings.with("interface", "flexnic"),
+        Cores => settings.with("interface", "emulated").with("emulates", "flexnic").with("emulator_socket", "same"),
+    };
     settings
-        .with("interface", "flexnic")
         .with("storm_help", "nic")
         .with("flexnic_program", example("storm.p4"))
-        .with("flexnic_entries", example(&format!("storm-{layout}.toml")))
+        .with("flexnic_entries", example(&format!("storm-{layout}-{{machine}}.toml")))
 }
 
 fn storm(settings: &Settings, until: Time) -> Storm {
@@ -116,62 +132,69 @@ fn dropped(storm: &Storm, cause: &str) -> u64 {
 
 #[test]
 fn counts_are_those_of_the_spouts_with_and_without_help() {
-    for (helped, layout) in [(false, "balanced"), (true, "balanced"), (false, "grouped"), (true, "grouped")] {
+    let runs = ALL.into_iter().flat_map(|who| [(who, "balanced"), (who, "grouped")]);
+    for (who, layout) in runs {
         // One at a time, so slowly that windows are wide enough from the beginning.
-        let settings = settings(helped, layout).with("storm_batch", 1).with("storm_spout_mps", 0.1);
+        let settings = settings(who, layout).with("storm_batch", 1).with("storm_spout_mps", 0.1);
         let mut storm = storm(&settings, Time::from_ms(16));
-        assert!(counted(&storm) == told(), "{helped} {layout}: {:?}", storm.world.all_drops());
+        assert_eq!(dropped(&storm, "p4_drop"), 0, "acknowledgements that end in the NIC are none");
+        assert!(counted(&storm) == told(), "{who:?} {layout}: {:?}", storm.world.all_drops());
         let from_others: u64 =
             storm.software.iter().flat_map(|host| &host.workers).map(|worker| worker.borrow().counts.from_others).sum();
         assert!(from_others > TUPLES);
-        assert_eq!(
-            acknowledgements(&mut storm),
-            from_others,
-            "{helped} {layout}: each tuple of others is acknowledged"
-        );
+        assert_eq!(acknowledgements(&mut storm), from_others, "{who:?} {layout}: each tuple of others is acknowledged");
+    }
+}
+
+/// The network doubles frames: no tuple counts twice.
+#[test]
+fn doubled_tuples_count_once() {
+    for who in ALL {
+        let settings = settings(who, "balanced").with("storm_batch", 1).with("storm_spout_mps", 0.1);
+        let storm = storm(&settings.with("link_duplicates", 0.1), Time::from_ms(16));
+        assert!(counted(&storm) == told(), "{who:?}: {:?}", storm.world.all_drops());
+        assert!(dropped(&storm, "duplicate") > 100, "{who:?}: {:?}", storm.world.all_drops());
     }
 }
 
 /// Over a bad link tuples are lost, and none is made up; the senders' windows close and open again.
 #[test]
 fn under_loss_each_tuple_counts_at_most_once() {
-    for helped in [false, true] {
-        let settings = settings(helped, "balanced")
-            .with("link_loss", 0.02)
-            .with("link_corrupted", 0.02)
-            .with("link_reordered", 0.02);
+    for who in ALL {
+        let settings =
+            settings(who, "balanced").with("link_loss", 0.02).with("link_corrupted", 0.02).with("link_reordered", 0.02);
         let storm = storm(&settings, Time::from_ms(20));
         let (told, counted) = (told(), counted(&storm));
-        assert!(counted.iter().all(|(name, count)| told.get(name).is_some_and(|told| told >= count)), "{helped}");
+        assert!(counted.iter().all(|(name, count)| told.get(name).is_some_and(|told| told >= count)), "{who:?}");
         let (told, counted) = (sum(&told), sum(&counted));
-        assert!(counted < told && counted > told / 2, "{helped}: {counted} of {told}");
+        assert!(counted < told && counted > told / 2, "{who:?}: {counted} of {told}");
     }
 }
 
 /// Counters take longer than tuples come, and queues are short: what was acknowledged is counted, all else is dropped, and said.
 #[test]
 fn a_full_queue_acknowledges_nothing_and_loses_nothing_acknowledged() {
-    for helped in [false, true] {
-        let settings = settings(helped, "grouped")
+    for who in ALL {
+        let settings = settings(who, "grouped")
             .with("storm_queue_entries", 16)
             .with("rx_entries", 64)
             .with("storm_work_cycles", 6000);
         let mut storm = storm(&settings, Time::from_ms(60));
         let (told, counted) = (sum(&told()), sum(&counted(&storm)));
-        assert!(counted < told && counted > told / 10, "{helped}: {counted} of {told}");
+        assert!(counted < told && counted > told / 10, "{who:?}: {counted} of {told}");
         let from_others: u64 =
             storm.software.iter().flat_map(|host| &host.workers).map(|worker| worker.borrow().counts.from_others).sum();
         let acknowledged = acknowledgements(&mut storm);
-        assert_eq!(acknowledged, from_others, "{helped}");
-        let full = dropped(&storm, if helped { "p4_drop" } else { "queue_full" });
-        assert!(full > 0, "{helped}: {:?}", storm.world.all_drops());
+        assert_eq!(acknowledged, from_others, "{who:?}");
+        let full = dropped(&storm, if who == Threads { "queue_full" } else { "no_descriptor" });
+        assert!(full > 0, "{who:?}: {:?}", storm.world.all_drops());
     }
 }
 
 /// The software of one worker writes nonsense to its registers and over its queue. All others go on.
 #[test]
 fn a_hostile_worker_harms_no_other() {
-    let settings = settings(true, "balanced").with("storm_spout_tuples", 0);
+    let settings = settings(Nic, "balanced").with("storm_spout_tuples", 0);
     let mut storm = storm(&settings, Time::from_ms(1));
     let taken =
         |storm: &Storm, machine: usize, worker: usize| storm.software[machine].workers[worker].borrow().counts.taken;
@@ -198,8 +221,8 @@ fn a_hostile_worker_harms_no_other() {
 
 #[test]
 fn a_run_measures_the_same_twice_and_the_nic_brings_more() {
-    let rate = |helped: bool| {
-        let settings = settings(helped, "balanced")
+    let rate = |who: Who| {
+        let settings = settings(who, "balanced")
             .with("storm_spout_tuples", 0)
             .with("storm_spout_mps", 0.0)
             .with("storm_slot_ms", 1.0)
@@ -212,6 +235,6 @@ fn a_run_measures_the_same_twice_and_the_nic_brings_more() {
         assert!(times.input > 0.0 && times.work > 0.0 && times.output > 0.0, "{times:?}");
         point.metrics.tuples_mps.unwrap()
     };
-    let (software, nic) = (rate(false), rate(true));
+    let (software, nic) = (rate(Threads), rate(Nic));
     assert!(nic > software && software > 0.5, "{software} {nic}");
 }

@@ -16,7 +16,7 @@ use super::options::Layout;
 use super::queue::{Place, Receiver};
 use super::topology::{MACHINES, machine_of};
 use super::tuple::{TUPLE_BYTES, Tuple};
-use super::window::Window;
+use super::window::{Seen, Window};
 use super::worker::{BURST, WAIT};
 use crate::world::device::Device;
 use crate::world::program::{Account, Here, Next, Notice, Program};
@@ -94,6 +94,8 @@ pub struct Demultiplexer {
     out: Out,
     /// Workers of this machine, by task.
     inlets: BTreeMap<u32, Place>,
+    /// What came from each machine.
+    seen: [Seen; MACHINES],
     batch: Vec<Packet>,
     handled: usize,
     drops: DropCounters,
@@ -108,7 +110,7 @@ impl Demultiplexer {
         inlets: BTreeMap<u32, Place>,
     ) -> Demultiplexer {
         let (batch, drops) = (Vec::with_capacity(BURST), DropCounters::default());
-        Demultiplexer { thread, drivers, out, inlets, batch, handled: 0, drops }
+        Demultiplexer { thread, drivers, out, inlets, seen: Default::default(), batch, handled: 0, drops }
     }
 
     /// Brings the NIC's queues up.
@@ -153,11 +155,15 @@ impl Demultiplexer {
         let mut tuple = Tuple::default();
         tuple.0.copy_from_slice(&bytes[TUPLE_AT..]);
         let place = self.inlets.get(&tuple.to()).ok_or("no_such_task")?;
+        if self.seen[from].has(sequence) {
+            return Err("duplicate");
+        }
         cpu.enter(Part::Copy);
         cpu.work(semaphore);
         if !place.push(cpu, &tuple, packet.stamp) {
             return Err("queue_full");
         }
+        self.seen[from].add(sequence);
         cpu.enter(Part::Stack);
         cpu.work(stack);
         let mbuf = self.out.pool.take(cpu).ok_or("no_buffer_for_acknowledgement")?;

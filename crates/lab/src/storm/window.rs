@@ -1,5 +1,5 @@
 //! The window of a connection, TCP's way in DCCP: it grows by one with each acknowledgement in order, halves on a gap, and a
-//! timeout empties the pipe. examples/p4/flexnic/storm.p4 has the same.
+//! timeout empties the pipe. The receiver knows which numbers came. examples/p4/flexnic/storm.p4 has the same.
 
 use nicforge_units::Time;
 
@@ -28,6 +28,36 @@ impl Default for Window {
     fn default() -> Window {
         let (window, since) = (FIRST_WINDOW, Time::ZERO);
         Window { sent: 0, acknowledged: 0, window, pipe: 0, since, timeout: FIRST_TIMEOUT }
+    }
+}
+
+/// The receiver's side of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The highest sequence number that came, and which of the 64 up to it did, that one in bit 0.
+    highest: u32,
+    came: u64,
+}
+
+impl Seen {
+    /// Whether `sequence` came before. What is far behind the others is taken for what did.
+    pub fn has(&self, sequence: u32) -> bool {
+        let bit = 1u64.checked_shl(ahead(sequence, self.highest)).unwrap_or(0);
+        !self.is_higher(sequence) && (bit == 0 || self.came & bit != 0)
+    }
+
+    /// `sequence` came.
+    pub fn add(&mut self, sequence: u32) {
+        if self.is_higher(sequence) {
+            self.came = self.came.checked_shl(ahead(self.highest, sequence)).unwrap_or(0) | 1;
+            self.highest = sequence;
+        } else {
+            self.came |= 1u64.checked_shl(ahead(sequence, self.highest)).unwrap_or(0);
+        }
+    }
+
+    fn is_higher(&self, sequence: u32) -> bool {
+        (1..SEQUENCES / 2).contains(&ahead(self.highest, sequence))
     }
 }
 

@@ -1,7 +1,10 @@
 //! What came in, left, was dropped, and is inside; and that the sum is right.
 
+use nicforge_interfaces::emulated::CoreDma;
+use nicforge_nic::stage::Chain;
 use nicforge_nic::{DropCounters, Nic, Waiting};
-use nicforge_platform::sim::SimDma;
+use nicforge_platform::Dma;
+use nicforge_platform::sim::SimCpu;
 
 use super::World;
 use super::host::Host;
@@ -10,10 +13,25 @@ use super::ring_device::RingDevice;
 use crate::LostError;
 use crate::run::RunError;
 
+/// Frames that a NIC's own parts have on their way out or in.
+fn turned<D: Dma>(nic: &Nic<D>) -> u64 {
+    nic.transmit.internal_inside() + nic.stages.inward()
+}
+
+/// Frames that stages sent, and that they kept.
+fn of_chain<D: Dma>(stages: &Chain<D>) -> (u64, u64) {
+    (stages.injected(), stages.consumed())
+}
+
 impl World {
     /// The first host's NICs of rings.
     pub fn rings(&self) -> impl Iterator<Item = &RingDevice> {
         self.hosts[0].rings()
+    }
+
+    /// The NICs that cores play whole.
+    fn wholes(&self) -> impl Iterator<Item = &Nic<CoreDma<SimCpu>>> {
+        self.rings().filter_map(RingDevice::whole)
     }
 
     /// Frames that came in so far.
@@ -67,7 +85,10 @@ impl World {
     pub fn backlog(&self) -> u64 {
         let delivered: u64 = self.rings().map(|device| device.nic.counters.delivered).sum();
         let held: u64 = self.rings().map(|device| device.nic.held()).sum();
-        held + (delivered - self.taken() - self.lost_in_emulation())
+        // What a NIC that cores play took it has delivered, or holds, or it is no longer underway.
+        let played: u64 = self.wholes().map(|nic| nic.counters.delivered + nic.held()).sum();
+        let passed: u64 = self.wholes().map(|nic| nic.counters.frames).sum();
+        held + (delivered + played - passed - self.taken() - self.lost_in_emulation())
     }
 
     /// Frames that are somewhere between the wires, place by place.
@@ -75,15 +96,17 @@ impl World {
         let in_programs = self.sum(|account| account.in_hand);
         let pushed = self.sum(|account| account.pushed);
         let served: u64 = self.rings().map(|device| device.nic.transmit.served()).sum();
-        let turned = |nic: &Nic<SimDma>| nic.transmit.internal_inside() + nic.stages.inward();
-        let turned: u64 = self.rings().map(|device| turned(&device.nic)).sum();
+        let served = served + self.wholes().map(|nic| nic.transmit.served()).sum::<u64>();
+        let own: u64 = self.rings().map(|device| turned(&device.nic)).sum();
+        let turned = own + self.wholes().map(turned).sum::<u64>();
         self.backlog() + turned + in_programs + (pushed - served)
     }
 
     /// Frames that stages of NICs sent on their own, and those that they kept.
     fn of_stages(&self) -> (u64, u64) {
-        let stages = self.rings().map(|device| &device.nic.stages);
-        stages.fold((0, 0), |(sent, kept), stages| (sent + stages.injected(), kept + stages.consumed()))
+        let of_devices = self.rings().map(|device| of_chain(&device.nic.stages));
+        let all = of_devices.chain(self.wholes().map(|nic| of_chain(&nic.stages)));
+        all.fold((0, 0), |(sent, kept), (more_sent, more_kept)| (sent + more_sent, kept + more_kept))
     }
 
     /// Arrivals + frames of stages' own = departures + drops + frames that stages and applications kept + inside, and every buffer is in exactly one place.

@@ -1,6 +1,6 @@
 //! A core that plays a NIC (interface `emulated`).
 
-use nicforge_interfaces::emulated::{self, CoreDma, NicHalf};
+use nicforge_interfaces::emulated::{self, BURST, CoreDma, NicHalf, TRANSMIT_ENTRIES, Whole};
 use nicforge_nic::{DropCounters, Nic};
 use nicforge_platform::Sim;
 use nicforge_platform::sim::{SimCpu, SimDma};
@@ -32,6 +32,8 @@ pub struct EmulatorProgram {
     turns: u64,
     /// Packets that it moved in them.
     moved: u64,
+    /// The physical NIC has no room for what it would send.
+    is_full: bool,
 }
 
 impl EmulatorProgram {
@@ -43,6 +45,7 @@ impl EmulatorProgram {
             drops: vec![DropCounters::default(); usize::from(queues)],
             turns: 0,
             moved: 0,
+            is_full: false,
         }
     }
 }
@@ -50,6 +53,11 @@ impl EmulatorProgram {
 /// The NIC that a core plays behind `nic`, if one does.
 fn played(nic: &mut Nic<SimDma>) -> Option<&mut NicHalf<Sim>> {
     emulated::played::<Sim>(&mut *nic.receive)
+}
+
+/// Frames that the physical NIC still takes from cores that play another.
+fn room(nic: &Nic<SimDma>) -> u64 {
+    TRANSMIT_ENTRIES.saturating_sub(nic.transmit.internal_inside())
 }
 
 impl Program for EmulatorProgram {
@@ -60,15 +68,22 @@ impl Program for EmulatorProgram {
         let now = here.core.now();
         let seen = here.published.iter().take_while(|&&time| time <= now).count();
         here.published.drain(..seen);
-        let Some(nic) = here.devices[self.device].rings_mut().map(|device| &mut device.nic) else {
+        let Some(device) = here.devices[self.device].rings_mut() else {
             return Next::Event;
         };
-        let Some(half) = played(nic) else {
+        let room = room(&device.nic);
+        let Some(half) = played(&mut device.nic) else {
             return Next::Event;
         };
         let mut way = CoreDma::new(SimCpu::take(here.machine, here.core));
         let came_to = half.emulate(&mut way, seen);
+        let mut frames = Vec::new();
+        let sends = half.whole_mut().map(|whole| whole.flush(&mut way, room, &mut frames));
         way.cpu.give_back(here.machine, here.core);
+        self.is_full = frames.len() as u64 == room && sends.is_some();
+        let sends = sends.filter(|_| !self.is_full).unwrap_or(Time::NEVER);
+        device.take_from_core(frames.into_iter());
+        let nic = &mut device.nic;
         nic.counters.bad_register_writes += came_to.refused.len() as u64;
         let Some(half) = played(nic) else {
             return Next::Event;
@@ -94,7 +109,7 @@ impl Program for EmulatorProgram {
                 next.map_or(Time::NEVER, |(_, &time)| time)
             }
         };
-        Next::At(packet.min(half.emulation_due()))
+        Next::At(packet.min(half.emulation_due()).min(sends))
     }
 
     /// One whose packet will stand behind another that waits for a doorbell does not wake.
@@ -112,6 +127,9 @@ impl Program for EmulatorProgram {
     }
 
     fn device_acted(&mut self, device: &mut dyn Device, now: Time, core: Time) -> Option<Time> {
+        if self.is_full && device.rings().is_some_and(|device| room(&device.nic) > 0) {
+            return Some(core.max(now));
+        }
         let waits = matches!(self.waits, Waits::Bell | Waits::PacketOrBell);
         let rang =
             waits && device.rings_mut().and_then(|device| played(&mut device.nic)).is_some_and(|half| half.rang());
@@ -125,4 +143,65 @@ impl Program for EmulatorProgram {
     fn queue_drops(&self) -> &[DropCounters] {
         &self.drops
     }
+}
+
+/// The program that sends for a NIC that cores play whole.
+pub struct SenderProgram {
+    device: usize,
+    /// The physical NIC has no room for what it would send.
+    is_full: bool,
+    turns: u64,
+    moved: u64,
+}
+
+impl SenderProgram {
+    /// At the beginning of a run, for device `device`.
+    pub fn new(device: usize) -> SenderProgram {
+        SenderProgram { device, is_full: false, turns: 0, moved: 0 }
+    }
+}
+
+impl Program for SenderProgram {
+    fn step(&mut self, here: &mut Here<'_>) -> Next {
+        here.core.idle_until(here.now);
+        here.core.begin_burst();
+        let Some(device) = here.devices[self.device].rings_mut() else {
+            return Next::Event;
+        };
+        let room = room(&device.nic);
+        let Some(whole) = whole(&mut device.nic) else {
+            return Next::Event;
+        };
+        let mut way = CoreDma::new(SimCpu::take(here.machine, here.core));
+        let (mut frames, bad) = (Vec::new(), whole.nic.counters.bad_register_writes);
+        let due = whole.send(&mut way, room.min(BURST as u64), &mut frames);
+        let bad = whole.nic.counters.bad_register_writes - bad;
+        way.cpu.give_back(here.machine, here.core);
+        device.nic.counters.bad_register_writes += bad;
+        self.is_full = room == 0;
+        self.turns += u64::from(!frames.is_empty());
+        self.moved += frames.len() as u64;
+        device.take_from_core(frames.into_iter());
+        Next::At(if self.is_full { Time::NEVER } else { due })
+    }
+
+    fn notice(&mut self, _devices: &mut [Box<dyn Device>], _notice: Notice) -> Option<Time> {
+        None
+    }
+
+    fn device_acted(&mut self, device: &mut dyn Device, now: Time, core: Time) -> Option<Time> {
+        let device = device.rings_mut()?;
+        let has_room = self.is_full && room(&device.nic) > 0;
+        let acts = has_room || whole(&mut device.nic).is_some_and(|whole| whole.rang());
+        acts.then(|| core.max(now))
+    }
+
+    fn account(&self) -> Account {
+        Account { bursts: self.turns, moved: self.moved, ..Account::default() }
+    }
+}
+
+/// The NIC behind `nic` that cores play whole, if they do.
+fn whole(nic: &mut Nic<SimDma>) -> Option<&mut Whole<SimCpu>> {
+    played(nic)?.whole_mut()
 }

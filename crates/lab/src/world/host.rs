@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use nicforge_nic::DropCounters;
-use nicforge_platform::sim::{CoreCycles, Host as SimHost, Lent, SimCore};
+use nicforge_interfaces::emulated::CoreDma;
+use nicforge_nic::{DropCounters, Nic};
+use nicforge_platform::sim::{CoreCycles, Host as SimHost, Lent, SimCore, SimCpu};
 use nicforge_units::Time;
 
 use super::core_time::spent_until;
@@ -48,6 +49,11 @@ impl Core {
     }
 }
 
+/// What a NIC that cores play dropped, on the way in and out.
+fn drops_of_whole(nic: &Nic<CoreDma<SimCpu>>) -> [DropCounters; 2] {
+    [nic.drops(), nic.transmit.counters().refused.clone()]
+}
+
 /// A host.
 pub struct Host {
     /// Memory and caches.
@@ -58,8 +64,8 @@ pub struct Host {
     pub cores: Vec<Core>,
     /// The core that an owner of memory lines is, by the owner's number.
     pub(super) owners: Vec<usize>,
-    /// The core that plays each device, if one does.
-    pub(super) players: Vec<Option<usize>>,
+    /// The cores that play each device.
+    pub(super) players: Vec<Vec<usize>>,
     /// The core that each device interrupts.
     pub(super) interrupted: Vec<usize>,
 }
@@ -70,7 +76,7 @@ impl Host {
         let count = cores.len().max(1);
         Host {
             owners: (0..cores.len()).collect(),
-            players: vec![None; devices.len()],
+            players: vec![Vec::new(); devices.len()],
             interrupted: (0..devices.len()).map(|device| device % count).collect(),
             machine,
             devices,
@@ -85,16 +91,16 @@ impl Host {
 
     /// Core `core` plays device `device`, and owns memory lines as `owner`.
     pub fn plays(&mut self, core: usize, device: usize, owner: usize) {
-        self.players[device] = Some(core);
+        self.players[device].push(core);
         if self.owners.len() <= owner {
             self.owners.resize(owner + 1, core);
         }
         self.owners[owner] = core;
     }
 
-    /// The core that plays device `device`, if one does.
-    pub fn player_of(&self, device: usize) -> Option<&Core> {
-        self.players[device].map(|core| &self.cores[core])
+    /// The cores that play device `device`.
+    pub fn players_of(&self, device: usize) -> impl Iterator<Item = &Core> {
+        self.players[device].iter().map(|&core| &self.cores[core])
     }
 
     /// The cores that play devices.
@@ -115,9 +121,10 @@ impl Host {
     /// What was dropped so far, wherever that was.
     pub fn drops(&self) -> DropCounters {
         let in_nics: Vec<DropCounters> = self.rings().map(|device| device.nic.drops()).collect();
+        let played: Vec<DropCounters> = self.rings().filter_map(RingDevice::whole).flat_map(drops_of_whole).collect();
         let in_engines = self.rings().map(|device| &device.nic.transmit.counters().refused);
         let in_programs: Vec<DropCounters> = self.program_drops().collect();
-        in_nics.iter().chain(in_engines).chain(&in_programs).collect()
+        in_nics.iter().chain(&played).chain(in_engines).chain(&in_programs).collect()
     }
 
     /// Frames that programs dropped, and those that were lost behind devices that they play.

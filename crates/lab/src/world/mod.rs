@@ -33,7 +33,7 @@ use nicforge_units::{BitRate, Time};
 use crate::run::RunError;
 
 pub use agents::{Agent, End, Outside, Place};
-pub use emulator_program::EmulatorProgram;
+pub use emulator_program::{EmulatorProgram, SenderProgram};
 pub use host::{Core, Host};
 pub use packet_program::PacketProgram;
 pub use register_device::RegisterDevice;

@@ -170,13 +170,12 @@ impl Net {
         let Some(Host { devices, cores, players, .. }) = hosts.host(place.host) else {
             return;
         };
-        let Some(number) = players[place.number] else {
-            return;
-        };
-        let core = &mut cores[number];
-        let own = core.sim.now();
-        if let Some(wakes) = core.program.device_acted(&mut *devices[place.number], now, own) {
-            self.bring_forward(self.first_core[place.host] + number, wakes);
+        for &number in &players[place.number] {
+            let core = &mut cores[number];
+            let own = core.sim.now();
+            if let Some(wakes) = core.program.device_acted(&mut *devices[place.number], now, own) {
+                self.bring_forward(self.first_core[place.host] + number, wakes);
+            }
         }
     }
 

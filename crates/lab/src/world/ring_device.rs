@@ -1,11 +1,14 @@
 //! A NIC of rings with its way to the host, and the register writes on their way to it.
 
+use std::any::Any;
 use std::collections::VecDeque;
 
+use nicforge_interfaces::emulated::{CoreDma, NicHalf};
 use nicforge_interfaces::kernel::Frame;
 use nicforge_nic::Nic;
 use nicforge_nic::transmit::{Bridged, Internal};
-use nicforge_platform::sim::{DmaPort, Host, Lent, MmioWrite, SimDma};
+use nicforge_platform::Sim;
+use nicforge_platform::sim::{DmaPort, Host, Lent, MmioWrite, SimCpu, SimDma};
 use nicforge_units::Time;
 use nicforge_wire::link::Link;
 use nicforge_wire::traffic::Arrival;
@@ -57,6 +60,26 @@ impl RingDevice {
     /// The same NIC with `incoming` ending at it.
     pub fn at_link(self, incoming: Link<Frame>) -> RingDevice {
         RingDevice { incoming: Some(incoming), ..self }
+    }
+
+    /// The NIC that cores play behind this one, where they play all of one.
+    pub fn whole(&self) -> Option<&Nic<CoreDma<SimCpu>>> {
+        let half: &dyn Any = &*self.nic.receive;
+        half.downcast_ref::<NicHalf<Sim>>()?.whole().map(|whole| &whole.nic)
+    }
+
+    /// A core that plays a NIC gives frames to this one.
+    pub fn take_from_core(&mut self, frames: impl Iterator<Item = Bridged>) {
+        for frame in frames {
+            self.touched = true;
+            self.bridge(frame);
+        }
+    }
+
+    /// Counters of stages by name, also of those that cores play.
+    pub fn stage_counters(&self) -> Vec<(&'static str, u64)> {
+        let played = self.whole().map(|nic| nic.stages.counters());
+        self.nic.stages.counters().into_iter().chain(played.into_iter().flatten()).collect()
     }
 
     /// Takes the frames of the link that have arrived by `now`.

@@ -6,7 +6,7 @@ use nicforge_flexnic::p4::{AtomicOp, Direction, Transfer};
 use nicforge_nic::DropCause;
 use nicforge_platform::{Addr, Atomic, Dma, Hint, Registered, Run};
 
-use super::layout::ENTRY_BYTES;
+use super::layout::{ENTRY_BYTES, RULE_BYTES};
 
 /// A transfer outside of the entry, the buffer and the registered memory, or of bytes that the packet does not have.
 pub const OUTSIDE: DropCause = DropCause("dma_outside");
@@ -34,11 +34,15 @@ pub struct EngineCounters {
     pub atomics: AtomicU64,
     /// Packets whose transfers were refused.
     pub refused: AtomicU64,
+    /// Rules of software that are in tables now, and those that could not get there.
+    pub rules: AtomicU64,
+    /// The latter.
+    pub bad_rules: AtomicU64,
 }
 
 impl EngineCounters {
     /// Each by its name.
-    pub fn named(&self) -> [(&'static str, u64); 6] {
+    pub fn named(&self) -> [(&'static str, u64); 8] {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         [
             ("dma_writes", value(&self.writes)),
@@ -47,6 +51,8 @@ impl EngineCounters {
             ("dma_read_bytes", value(&self.read)),
             ("dma_atomics", value(&self.atomics)),
             ("dma_refused", value(&self.refused)),
+            ("rules_added", value(&self.rules)),
+            ("rules_refused", value(&self.bad_rules)),
         ]
     }
 }
@@ -88,6 +94,20 @@ impl Engine {
     /// An engine that reaches `registered` memory.
     pub fn new(registered: Registered) -> Engine {
         Engine { registered, pieces: None, counters: Default::default() }
+    }
+
+    /// The text of the rule at `at`, if all of it is registered memory.
+    pub fn rule<D: Dma>(&mut self, dma: &mut D, at: Addr) -> Option<String> {
+        let pieces = self.pieces.get_or_insert_with(|| self.registered.pieces());
+        let mut length = [0; 8];
+        reaches(pieces, at.0, 8).then(|| dma.read(at, &mut length))?;
+        let length = u64::from_le_bytes(length);
+        if length > RULE_BYTES || !reaches(pieces, at.0 + 8, length) {
+            return None;
+        }
+        let mut text = vec![0; length as usize];
+        dma.read(at + 8, &mut text);
+        String::from_utf8(text).ok()
     }
 
     /// Whether each of `transfers` of a packet of `bytes` bytes may be made.

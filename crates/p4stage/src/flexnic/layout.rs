@@ -11,7 +11,9 @@
 //! | 7 | 1: the entry is full; software writes 0 when it is free again |
 //!
 //! Registers: receive register `queue` is the tail, counted without end. Register `queues * (1 + n) + queue` is element `queue`
-//! of the program's register `host0`, `host1` or `host2`, `n` being its number.
+//! of the program's register `host0`, `host1` or `host2`, `n` being its number. Register `queues * 4`, which queue 0's software has,
+//! names a rule in registered memory: 8 bytes that say how long its text is, and the text, as files of entries have it. The low
+//! six bits of the address tell registrations from each other.
 
 use bytemuck::{Pod, Zeroable};
 use nicforge_nic::{Completion, RxFlags};
@@ -30,6 +32,12 @@ pub const FULL: u64 = 56;
 
 /// Registers of a queue that a program may have, besides its tail.
 pub const HOST_REGISTERS: usize = 3;
+
+/// Bytes of a rule's text, at most.
+pub const RULE_BYTES: u64 = 4096;
+
+/// The bits of a rule's register that are no address.
+pub const RULE_NUMBER: u64 = 63;
 
 /// Reads a full entry.
 pub fn decode(entry: Entry) -> Completion {

@@ -38,7 +38,7 @@ use crate::P4Error;
 use crate::kind::{load_entries, place};
 use crate::stage::{P4Stage, Setup};
 
-pub use driver::Driver;
+pub use driver::{Driver, QueueEntries};
 pub use engine::{EngineCounters, OUTSIDE};
 pub use layout::{Entry, HOST_REGISTERS};
 pub use nic::NicHalf;
@@ -135,7 +135,7 @@ pub fn build(plan: &Plan, space: &mut AddressSpace, is_timed: bool) -> Result<(N
         let tail = Register { device: plan.device, index: queue as u32 };
         let buffers = Ring::new(space, rx_entries as u64, plan.first_position).with_room(plan.pool.room());
         queues.push(Queue::new(ring, buffers, plan.descriptor_read));
-        drivers.push(Driver::new(ring, buffers, tail, plan.costs));
+        drivers.push(Driver::of(QueueEntries { entries: ring, buffers }, tail, plan.costs));
         set(&mut pipeline, known.head, queue, ring.first);
         set(&mut pipeline, known.tail, queue, ring.first);
     }

@@ -1,18 +1,21 @@
 //! The NIC's half: the program's DMA pipeline, and what it has of each queue.
 
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nicforge_flexnic::p4::{BufferState, DmaOutcome, NicFields, ObjectState, Pipeline, Refusal, Shared, Transfer};
+use nicforge_flexnic::p4::entries;
+use nicforge_flexnic::p4::{BufferState, DmaOutcome, NicFields, ObjectState, Pipeline, Shared, Transfer};
 use nicforge_interfaces::priv_ring::{Fetcher, Ring, RxDescriptor};
 use nicforge_nic::stage::Stage;
 use nicforge_nic::{Arriving, DropCause, Fit, Pool, Queues, ReceiveHalf, Recoverable, Waiting, data_of};
-use nicforge_platform::{Dma, Run};
+use nicforge_platform::{Addr, Dma, Run};
 use nicforge_units::{Bytes, Time};
 
-use super::engine::{Engine, Reach};
-use super::layout::{ENTRY_BYTES, Entry, HOST_REGISTERS};
+use super::engine::{Engine, EngineCounters, Reach};
+use super::layout::{ENTRY_BYTES, Entry, HOST_REGISTERS, RULE_NUMBER};
 use super::stage::FlexStage;
+use crate::stage::cause_of;
 
 /// The program dropped the packet, or asked for nothing that tells the host of it.
 const DROPPED: DropCause = DropCause("p4_drop");
@@ -161,6 +164,10 @@ impl<D: Dma> ReceiveHalf<D> for NicHalf {
             let known = self.queues[queue].entries.doorbell(dma, value);
             return known && set(&mut self.shared.lock(), self.known.tail, queue, value);
         }
+        if index as usize == (1 + HOST_REGISTERS) * self.queues.len() {
+            self.add_rule(dma, Addr(value & !RULE_NUMBER));
+            return true;
+        }
         let register = self.known.host.get(which - 1).copied().flatten();
         register.is_some_and(|register| set(&mut self.shared.lock(), register, queue, value))
     }
@@ -197,6 +204,14 @@ impl NicHalf {
         &self.shared
     }
 
+    /// The rule at `at` comes into its table, between two packets; one that cannot is counted.
+    fn add_rule<D: Dma>(&mut self, dma: &mut D, at: Addr) {
+        let text = self.engine.rule(dma, at);
+        let added = text.is_some_and(|text| entries::load(&mut self.shared.lock(), &text).is_ok());
+        let EngineCounters { rules, bad_rules, .. } = &*self.engine.counters;
+        if added { rules } else { bad_rules }.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Takes a frame through the DMA pipeline; what it asks for is in `packet` and `transfers`.
     fn run(&mut self, now: Time, frame: &Arriving<'_>, fields: &NicFields) -> End {
         self.packet.clear();
@@ -229,14 +244,6 @@ impl NicHalf {
     }
 }
 
-fn cause_of(why: Refusal) -> DropCause {
-    match why {
-        Refusal::QueueFull => DropCause::NO_DESCRIPTOR,
-        Refusal::TooLong => DropCause::OVERSIZED,
-        Refusal::BadBuffer => DropCause::BAD_DESCRIPTOR,
-    }
-}
-
 impl Recoverable for NicHalf {
     fn restart(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
         let count = self.queues.len() as u32;
@@ -253,13 +260,18 @@ impl Recoverable for NicHalf {
             set(&mut pipeline, self.known.head, number, queue.head);
             set(&mut pipeline, self.known.tail, number, queue.head);
         }
-        let registers =
-            queues.flat_map(|queue| (0..=HOST_REGISTERS as u32).map(move |which| which * count + u32::from(queue)));
-        Some(registers.collect())
+        let registers = queues
+            .clone()
+            .flat_map(|queue| (0..=HOST_REGISTERS as u32).map(move |which| which * count + u32::from(queue)));
+        let rules = queues.contains(&0).then_some((1 + HOST_REGISTERS as u32) * count);
+        Some(registers.chain(rules).collect())
     }
 
     fn rung_by(&self, index: u32) -> Range<u16> {
         let count = self.queues.len() as u32;
+        if index == count * (1 + HOST_REGISTERS as u32) {
+            return 0..1;
+        }
         if index < count * (1 + HOST_REGISTERS as u32) {
             let queue = (index % count) as u16;
             return queue..queue + 1;

@@ -1,11 +1,14 @@
 //! The interface's description and options.
 
-use nicforge_interfaces::describe::{Describe, Queues, Shape};
+use nicforge_interfaces::describe::{Describe, Queues, Shape, Supply};
 use nicforge_interfaces::options::RxRing;
 use nicforge_options::{Allowed, options};
 
 use super::FlexNic;
 use super::layout::HOST_REGISTERS;
+
+/// Entries of the physical ring of a NIC that cores play.
+const SOFT_RING: usize = 512;
 
 options! {
     /// NICs whose program does the DMA.
@@ -25,13 +28,16 @@ options! {
 impl Describe for FlexNic {
     const NAME: &'static str = "flexnic";
     const ABOUT: &'static str = "software-defined queues that a P4 program fills, which does the DMA";
-    const PLAYED: Result<(), &'static str> = Err("its entries name no buffer, and a program may write elsewhere");
+    const PLAYED: Result<(), &'static str> = Ok(());
+    // The program reads frames, and writes what it likes.
+    const PLAYED_WHOLE: bool = true;
     type Options = FlexNicOptions;
 
     fn shape(options: &FlexNicOptions, queues: &Queues<'_>) -> Shape {
         Shape {
-            supplies: Vec::new(),
-            registers: (1 + HOST_REGISTERS) * queues.each,
+            // Frames are copied out of the physical ring, so all queues may have the same.
+            supplies: vec![Supply { queues: (0..queues.each).collect(), entries: SOFT_RING }],
+            registers: (1 + HOST_REGISTERS) * queues.each + 1,
             ..Shape::of_rings(queues, options.ring.rx_entries, 1)
         }
     }

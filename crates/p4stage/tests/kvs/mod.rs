@@ -20,6 +20,9 @@ pub const SET: u8 = 1;
 /// Entries of the queue.
 pub const ENTRIES: usize = 16;
 
+/// Where a datagram's data begins.
+const DATA_AT: usize = 42;
+
 /// A key of 32 bytes.
 pub fn key(number: u32) -> Vec<u8> {
     format!("{number:032}").into_bytes()
@@ -33,6 +36,8 @@ pub struct Request {
     pub extras: Vec<u8>,
     pub value: Vec<u8>,
     pub cas: u64,
+    /// A byte of the datagram that is spoilt on the way, and how.
+    pub spoilt: Option<(usize, u8)>,
     /// By so much the header's length of the body is too large.
     pub body_off: u32,
     pub datagrams: u16,
@@ -41,7 +46,16 @@ pub struct Request {
 impl Request {
     pub fn get(key: &[u8]) -> Request {
         let key = key.to_vec();
-        Request { opcode: GET, key, extras: Vec::new(), value: Vec::new(), cas: 0, body_off: 0, datagrams: 1 }
+        Request {
+            opcode: GET,
+            key,
+            extras: Vec::new(),
+            value: Vec::new(),
+            cas: 0,
+            spoilt: None,
+            body_off: 0,
+            datagrams: 1,
+        }
     }
 
     pub fn set(key: &[u8], value: &[u8]) -> Request {
@@ -76,6 +90,10 @@ impl Request {
         frame.extend(&data);
         let summary = parse_frame(&frame).expect("a datagram");
         checksum::fill(&mut frame, &summary, true, true);
+        if let Some((at, bits)) = self.spoilt {
+            let at = DATA_AT + at % data.len();
+            frame[at] ^= bits;
+        }
         frame
     }
 }
@@ -95,6 +113,8 @@ pub struct Server {
     cores: Vec<Core>,
     now: Time,
     asked: u16,
+    /// A core that does not poll any more.
+    stopped: Option<usize>,
     partitions: u32,
     /// What each register held when the NIC last looked.
     seen: BTreeMap<u32, u64>,
@@ -175,8 +195,17 @@ impl Server {
         let program = half.program().clone();
         let spec = NicSpec { rx_fifo: Bytes(1 << 20), ..spec() };
         let nic = Nic::new(&spec, Box::new(half), &[], Addr(space.end()));
-        let mut server =
-            Server { nic, dma, program, cores, now: Time::ZERO, asked: 0, partitions: 0, seen: BTreeMap::new() };
+        let mut server = Server {
+            nic,
+            dma,
+            program,
+            cores,
+            now: Time::ZERO,
+            asked: 0,
+            stopped: None,
+            partitions: 0,
+            seen: BTreeMap::new(),
+        };
         server.ring();
         server
     }
@@ -209,7 +238,8 @@ impl Server {
             self.asked = self.asked.wrapping_add(1);
         }
         let mut replies = vec![None; requests.len()];
-        for core in &mut self.cores {
+        let stopped = self.stopped;
+        for (_, core) in self.cores.iter_mut().enumerate().filter(|(number, _)| Some(*number) != stopped) {
             let mut packets: Vec<Packet> = Vec::new();
             core.driver.rx_burst(&mut self.dma.cpu, &mut core.cache, &mut packets, 2 * ENTRIES);
             for mut packet in packets {
@@ -225,6 +255,16 @@ impl Server {
         }
         self.ring();
         replies
+    }
+
+    /// Core `core` takes no entries, and frees none, from now on.
+    pub fn stop(&mut self, core: usize) {
+        self.stopped = Some(core);
+    }
+
+    /// Register writes that the NIC refused.
+    pub fn refused_writes(&self) -> u64 {
+        self.nic.counters.bad_register_writes
     }
 
     /// The data of the reply to one request.

@@ -8,7 +8,7 @@
 //! Each pipeline has a parser and a deparser of its own, as figure 2 has it: between them go the packet and its mark.
 
 use super::{Architecture, MetadataSlot};
-use crate::p4::dma::{BufferState, Direction, DmaOutcome, NicFields, Transfer};
+use crate::p4::dma::{BufferState, Direction, DmaOutcome, Ended, NicFields, Transfer};
 use crate::p4::ir::ExternFunction;
 use crate::p4::lower::{Binding, Lower, ObjectRef, Place, packet_object};
 use crate::p4::machine::ObjectState;
@@ -24,16 +24,18 @@ const DEPARSER: usize = 4;
 
 /// Whether a function is of this package only.
 pub(crate) fn is_own(function: &ExternFunction) -> bool {
-    matches!(function, ExternFunction::Dma(_) | ExternFunction::Refuse | ExternFunction::CopyTo)
+    use ExternFunction::{Consume, CopyTo, Dma, Refuse};
+    matches!(function, Dma(_) | Refuse | CopyTo | Consume)
 }
 
 /// Whether a block of the package has a function.
 pub(crate) fn allows(block: usize, function: &ExternFunction) -> bool {
-    use ExternFunction::{CopyTo, Dma, DropPacket, Refuse, SendToPort, SetFlags, SetMark, SetQueue};
+    use ExternFunction::{Consume, CopyTo, Dma, DropPacket, Refuse, SendToPort, SetFlags, SetMark, SetQueue};
     match function {
-        Dma(_) | Refuse => block == DMA_PIPELINE,
+        Dma(_) => block == DMA_PIPELINE,
+        Consume => [INGRESS, EGRESS].contains(&block),
         CopyTo | SetMark | SetFlags | SetQueue => block == INGRESS,
-        DropPacket | SendToPort => (INGRESS..=DMA_PIPELINE).contains(&block),
+        DropPacket | Refuse | SendToPort => (INGRESS..=DMA_PIPELINE).contains(&block),
         ExternFunction::MirrorPacket | ExternFunction::AddEntry { .. } => false,
         _ => true,
     }
@@ -132,8 +134,9 @@ fn pass(core: &mut Core, layout: &Layout, packet: &[u8], fields: &NicFields, tag
     if core.stopped() {
         return false;
     }
-    if core.machine.effects.drop {
-        core.gone(PacketGone::Dropped);
+    let effects = &core.machine.effects;
+    if effects.drop || pipeline != DMA_PIPELINE && effects.refusal.is_some() {
+        core.gone(if effects.consumed { PacketGone::Consumed } else { PacketGone::Dropped });
         return false;
     }
     deparse(core);
@@ -222,6 +225,12 @@ impl Program {
 }
 
 impl Pipeline {
+    /// How FlexNIC's program ended the last packet, of which nothing was left.
+    pub fn ended(&self) -> Ended {
+        let effects = &self.core.machine.effects;
+        Ended { is_consumed: effects.consumed, refusal: effects.refusal }
+    }
+
     /// Takes a packet, as FlexNIC's ingress left it, through the DMA pipeline; other programs have none.
     pub fn dma(&mut self, packet: &[u8], fields: &NicFields) -> DmaOutcome<'_> {
         let packet = &packet[..packet.len().min(PACKET_BYTES_MAX)];

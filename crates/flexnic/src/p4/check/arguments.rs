@@ -7,7 +7,7 @@ use crate::p4::source::Span;
 use crate::p4::types::{ObjectKind, Substitution, Type};
 
 impl Checker<'_> {
-    /// What packets can be asked for (section 13.8).
+    /// Methods of packets (section 13.8).
     pub(super) fn check_packet_call(&mut self, callee: &Callee, signature: &Signature, types: &[Type], span: Span) {
         let (Callee::ExternMethod(object, _), [ty]) = (callee, types) else { return };
         if !matches!(&object.ty, Type::Object(of) if &*of.name == "packet_in") || matches!(ty, Type::Parameter(..)) {

@@ -113,7 +113,7 @@ impl Checker<'_> {
         Some(Key { value, match_kind, name, annotations: key.annotations.clone().into() })
     }
 
-    /// What an action reference names, and its arguments.
+    /// The action that a reference names, and its arguments.
     fn action_use(&mut self, expr: &ast::Expr) -> Option<ActionUse> {
         let (callee, arguments, called) = match &expr.kind {
             ast::ExprKind::Call { callee, arguments, .. } => (&**callee, arguments.clone(), true),

@@ -102,7 +102,7 @@ impl Translator<'_, '_> {
         true
     }
 
-    /// What works word by word.
+    /// Operations that work word by word.
     fn binary_wide(&mut self, operator: BinaryOp, to: Slot, left: &Operand, right: &Operand) -> bool {
         let count = words(left.width());
         if left.width() != right.width() || count > UNROLL_MAX {

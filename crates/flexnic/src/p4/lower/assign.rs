@@ -8,7 +8,7 @@ use crate::p4::hir::{Expr, ExprKind};
 use crate::p4::ir::{Note, Op, Operand};
 use crate::p4::types::Type;
 
-/// What an assignment writes: a place, or bits of one.
+/// The target of an assignment: a place, or bits of one.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub place: Place,

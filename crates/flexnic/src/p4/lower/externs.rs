@@ -279,6 +279,7 @@ fn verb(name: &str) -> Option<ExternFunction> {
         "dma_read" => ExternFunction::Dma(Some(FlexDirection::FromMemory)),
         "refuse" => ExternFunction::Refuse,
         "discard" => ExternFunction::DropPacket,
+        "consume" => ExternFunction::Consume,
         "send_to" => ExternFunction::SendToPort,
         "copy_to" => ExternFunction::CopyTo,
         _ => return None,

@@ -230,7 +230,7 @@ impl Parser<'_> {
         Ok(self.finish(annotations, name, DeclarationKind::Function(prototype, body), start))
     }
 
-    /// What begins with a type: a function, an instance or a variable.
+    /// A declaration that begins with a type: a function, an instance or a variable.
     fn typed_declaration(&mut self, annotations: Vec<Annotation>, start: Span) -> Parsed<Declaration> {
         let at = self.at;
         let ty = self.type_ref()?;

@@ -111,7 +111,7 @@ pub enum Command {
 pub struct StfError {
     /// Line from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The mistake.
     pub why: String,
 }
 

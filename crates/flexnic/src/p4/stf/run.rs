@@ -16,14 +16,14 @@ use crate::p4::names;
 use crate::p4::tables::{Entry, EntryAction, Target, Update};
 use crate::p4::{Engine, Options, OwnedOutput, Pipeline, Program, Session};
 
-/// What came of a file.
+/// The outcome of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Packets that were sent.
     pub packets: usize,
     /// Packets that were expected.
     pub expected: usize,
-    /// What went wrong; empty for a pass.
+    /// The failures; none for a pass.
     pub failures: Vec<String>,
 }
 

@@ -19,7 +19,7 @@ impl RangeCheck {
     }
 }
 
-/// What an entry matches.
+/// The match of an entry.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
     pub value: Vec<u64>,

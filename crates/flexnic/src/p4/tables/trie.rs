@@ -61,7 +61,7 @@ impl Trie {
     pub fn remove(&mut self, value: u64, length: u32) {
         let value = self.align(value);
         self.prefixes.remove(&(value, length));
-        // What covers the slots now is the longest of the shorter prefixes.
+        // The longest of the shorter prefixes covers the slots now.
         let shorter = (0..length).rev().find_map(|shorter| {
             let entry = self.prefixes.get(&(value & mask(shorter), shorter))?;
             Some(Slot { child: 0, entry: *entry, length: shorter as u8 })

@@ -24,7 +24,7 @@ pub enum Update {
 pub struct Target {
     /// Index of the table.
     pub table: usize,
-    /// What changes.
+    /// The change.
     pub update: Update,
 }
 
@@ -58,7 +58,7 @@ pub enum UpdateError {
     NoSelector { table: String },
 }
 
-/// What undoes a change.
+/// The opposite of a change.
 pub(crate) enum Undo {
     Remove(usize),
     Restore(Entry),

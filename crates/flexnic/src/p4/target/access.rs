@@ -1,4 +1,4 @@
-//! What each table of a control reads and writes, in the order in which they are applied.
+//! Reads and writes of each table of a control, in the order in which they are applied.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ pub(super) struct Access {
     pub objects: BTreeSet<usize>,
 }
 
-/// What a program needs besides tables.
+/// A program's needs besides tables.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Extras {
     pub loops: bool,

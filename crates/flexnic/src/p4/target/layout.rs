@@ -1,4 +1,4 @@
-//! What a placement says: tables with their stages, or all that does not fit.
+//! The result of a placement: tables with their stages, or all that does not fit.
 
 use serde::Serialize;
 
@@ -42,11 +42,11 @@ pub struct PlacedTable {
     pub tcam_bits: u64,
     /// Actions.
     pub actions: usize,
-    /// What it waits for.
+    /// The reason why it waits.
     pub after: Vec<Dependency>,
 }
 
-/// What a stage holds.
+/// The contents of a stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StageUse {
     /// Bits of SRAM.
