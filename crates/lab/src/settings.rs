@@ -11,6 +11,7 @@
 
 mod catalogue;
 mod check;
+mod check_records;
 mod cores;
 mod derived;
 mod owners;

@@ -88,7 +88,9 @@ fn shipped_scenarios_take_the_interfaces_that_the_readme_says() {
             let set = format!("interface={interface}");
             let set = parse_override(&set, &Catalogue::shipped()).unwrap();
             let taken = scenario.expand(&machine, &[set], &Catalogue::shipped()).is_ok();
-            let named = if file.starts_with("tn-") { "`paper/tn-*.toml`".into() } else { format!("{file}`") };
+            let families = [("tn-", "paper/tn-*"), ("off-", "paper/off-*"), ("o-c", "calibration/o-c*")];
+            let family = families.iter().find(|(begins, _)| file.starts_with(begins));
+            let named = family.map_or_else(|| format!("{file}`"), |(_, all)| format!("`{all}.toml`"));
             let excepted = *interface == "emulated" && not_emulated.contains(&named);
             assert_eq!(taken, !whole && !excepted, "{file} {interface}");
         }

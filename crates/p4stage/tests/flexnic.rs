@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use nicforge_interfaces::{NicMemory, Plan};
+use nicforge_interfaces::{Interfaces, NicMemory, Plan};
 use nicforge_nic::mock::spec;
 use nicforge_nic::transmit::{Bridged, Departure, Egress};
 use nicforge_nic::{DriverCosts, Nic, Pool};
 use nicforge_options::Values;
-use nicforge_p4stage::flexnic::build;
-use nicforge_platform::{Addr, AddressSpace, Cpu, FlatCpu, FlatDma, Owner};
+use nicforge_p4stage::flexnic::{FlexNic, build};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Flat, FlatCpu, FlatDma, Owner};
 use nicforge_units::{Bytes, Time};
 
 fn file(name: &str) -> String {
@@ -160,4 +160,23 @@ fn programs_that_the_interface_cannot_run_are_refused_with_the_reason() {
         let said = error(&path.display().to_string());
         assert!(said.contains(what), "{said}");
     }
+}
+
+/// Cores play all of this NIC in simulations; a live host has the NIC, or no such interface.
+#[test]
+fn no_live_core_plays_it() {
+    let mut interfaces = Interfaces::shipped();
+    interfaces.add::<FlexNic>();
+    let mut space = AddressSpace::default();
+    let pool = Pool::new(&mut space, 1024);
+    let plan = Plan {
+        emulates: interfaces.find("flexnic").ok(),
+        values: Values::default().with("rx_entries", 16),
+        ..plan(pool, "tests/p4/words.p4")
+    };
+    let emulated = interfaces.find("emulated").expect("it is shipped");
+    assert!(emulated.build::<Flat>(&plan, &mut space).is_ok());
+    let live = Plan { emulator_fills: true, ..plan };
+    let error = emulated.build::<Flat>(&live, &mut space).err().expect("an error").to_string();
+    assert!(error.contains("cores play all of this NIC, which only simulated ones do"), "{error}");
 }

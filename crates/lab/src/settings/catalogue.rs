@@ -14,6 +14,7 @@ use crate::storm::options::StormOptions;
 use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SwitchOptions, SystemOptions, TcpOptions, Web};
 use crate::tas::LinuxOptions;
 use crate::tas::options::{RpcOptions, TasOptions};
+use crate::tas::records::options::{NvmeOptions, RecordOptions, TlsOptions};
 use crate::tasnic::options::TasnicOptions;
 
 /// What a run may name, and all owners of keys.
@@ -64,6 +65,9 @@ impl Catalogue {
             lab::<SwitchOptions>("link_gbps, workload = flexstorm"),
             lab::<RpcOptions>(RPCS),
             lab::<TasOptions>(RPCS),
+            lab::<RecordOptions>(RPCS),
+            lab::<TlsOptions>("TLS over RPCs (rpc_layer5 = tls)"),
+            lab::<NvmeOptions>("NVMe/TCP over RPCs (rpc_layer5 = nvme)"),
             lab::<LinuxOptions>("a host's TCP in a kernel (rpc_server, rpc_clients = linux)"),
             lab::<TasnicOptions>("TCP of a host on its NIC (rpc_server, rpc_clients = tasnic)"),
             lab::<StormOptions>("workload = flexstorm"),

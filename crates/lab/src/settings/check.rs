@@ -104,6 +104,7 @@ impl Settings {
         if let Some(interface) = self.description() {
             interface.check(self, &Queues { nics: 1, each: fast, inner: None })?;
         }
+        self.check_records(&rpc)?;
         let closing = [rpc.rpc_server, rpc.clients()].iter().all(|carrier| *carrier == Carrier::Tasnic);
         ensure(rpc.rpc_requests == 0 || closing, &["rpc_requests"], || {
             let what = "connections only close where both hosts' TCP runs on the NIC".to_string();

@@ -3,6 +3,7 @@
 use nicforge_apps::options::{HotAreaOptions, HotOptions};
 use nicforge_nic::{NicmemOptions, PoolOptions, RssOptions, TransmitOptions};
 use nicforge_options::{Options, Owner};
+use nicforge_stages::l5p::L5pOptions;
 
 use super::Settings;
 use crate::packet_loop::Burst;
@@ -11,6 +12,7 @@ use crate::storm::options::StormOptions;
 use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SwitchOptions, SystemOptions, TcpOptions, Web};
 use crate::tas::LinuxOptions;
 use crate::tas::options::{Carrier, RpcOptions, TasOptions};
+use crate::tas::records::options::{LayerFive, NvmeOptions, RecordOptions, TlsOptions};
 use crate::tasnic::options::TasnicOptions;
 
 /// Owners that are chosen one after the other.
@@ -151,6 +153,17 @@ impl<'a> Chosen<'a> {
         self.add::<RpcOptions>();
         self.add::<TasOptions>();
         self.add_if::<LinuxOptions>(self.settings.read::<RpcOptions>().uses(Carrier::Linux));
+        self.add::<RecordOptions>();
+        let layer = self.settings.read::<RecordOptions>().rpc_layer5;
+        let (tls, nvme): (TlsOptions, NvmeOptions) = (self.settings.read(), self.settings.read());
+        let by_nic = match layer {
+            LayerFive::Plain => false,
+            LayerFive::Tls => tls.tls_server.is_nic() || tls.tls_clients.is_nic(),
+            LayerFive::Nvme => nvme.nvme_clients.is_nic(),
+        };
+        self.add_if::<TlsOptions>(layer == LayerFive::Tls);
+        self.add_if::<NvmeOptions>(layer == LayerFive::Nvme);
+        self.add_if::<L5pOptions>(by_nic);
         self.add_if::<TasnicOptions>(self.settings.read::<RpcOptions>().uses(Carrier::Tasnic));
         if self.settings.read::<RpcOptions>().rpc_server == Carrier::Tasnic {
             self.stages();

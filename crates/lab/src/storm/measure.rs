@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use nicforge_nic::{DropCounters, Nic};
-use nicforge_platform::Dma;
-use nicforge_platform::sim::{CoreCycles, SimCpu};
+use nicforge_nic::DropCounters;
+use nicforge_platform::sim::CoreCycles;
 use nicforge_record::{CoreFigures, Metrics, Steadiness, TupleTimes};
 use nicforge_units::Time;
 
 use super::build::{Storm, build};
 use super::topology::{Kind, kind_of};
 use super::worker::Counts;
-use crate::LostError;
 use crate::machine::Machine;
 use crate::run::options::{Warmup, WindowOptions};
 use crate::run::{PointRun, Progress, RunError, RunIo, write_capture};
@@ -186,46 +184,10 @@ fn cores(storm: &Storm, before: &Snapshot, after: &Snapshot, seconds: f64) -> Ve
     figures.collect()
 }
 
-/// Frames that came from the wire, from rings and from stages; that went to the host and to the wire, or were kept by stages; that
-/// were dropped; and that are inside.
-fn sums<D: Dma>(nic: &Nic<D>) -> [u64; 4] {
-    let out = nic.transmit.counters();
-    [
-        nic.counters.frames + nic.transmit.served() + nic.stages.injected(),
-        nic.counters.delivered + out.frames + nic.stages.consumed(),
-        nic.drops().total() + out.refused.total(),
-        nic.held() + nic.transmit.internal_inside() + nic.stages.inward(),
-    ]
-}
-
 /// Sums that every run keeps to its end.
 fn check(storm: &mut Storm) -> Result<(), RunError> {
     for (software, host) in storm.software.iter().zip(&mut storm.world.hosts) {
-        if let Some(device) = host.rings().next() {
-            // From the wire, from rings, and of the NIC's own; to the host, to the wire, dropped, kept by stages, and inside.
-            let mut sums = sums(&device.nic);
-            if let Some(whole) = device.whole() {
-                let played = self::sums(whole);
-                // Both count what one gives to the other: frames in and out.
-                let (given, taken) = (device.nic.counters.delivered, whole.counters.frames);
-                sums = std::array::from_fn(|number| sums[number] + played[number]);
-                sums[0] -= taken;
-                sums[1] -= given + whole.transmit.counters().frames;
-                sums[3] += given - taken;
-            }
-            let [arrived, left, dropped, inside] = sums;
-            if arrived != left + dropped + inside {
-                return Err(LostError::Frames { arrived, left, dropped, inside }.into());
-            }
-        }
-        let in_programs: i64 = host.accounts().map(|account| account.buffers).sum();
-        let mut cpu = SimCpu::on(&mut host.machine, &mut host.cores[0].sim);
-        let held = software.pool.available(&mut *cpu).wrapping_add_signed(in_programs);
-        drop(cpu);
-        let buffers = software.pool.count() as u64;
-        if held != buffers {
-            return Err(LostError::Buffers { buffers, held }.into());
-        }
+        host.check_sums(&software.pool)?;
     }
     Ok(())
 }

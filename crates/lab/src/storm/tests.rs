@@ -194,7 +194,13 @@ fn a_full_queue_acknowledges_nothing_and_loses_nothing_acknowledged() {
 /// The software of one worker writes nonsense to its registers and over its queue. All others go on.
 #[test]
 fn a_hostile_worker_harms_no_other() {
-    let settings = settings(Nic, "balanced").with("storm_spout_tuples", 0);
+    for who in [Nic, Cores] {
+        harms_no_other(who);
+    }
+}
+
+fn harms_no_other(who: Who) {
+    let settings = settings(who, "balanced").with("storm_spout_tuples", 0);
     let mut storm = storm(&settings, Time::from_ms(1));
     let taken =
         |storm: &Storm, machine: usize, worker: usize| storm.software[machine].workers[worker].borrow().counts.taken;
@@ -214,7 +220,7 @@ fn a_hostile_worker_harms_no_other() {
     storm.world.run_until(Time::from_ms(4)).unwrap();
     for ((machine, worker), before) in others.into_iter().zip(before) {
         let after = taken(&storm, machine, worker);
-        assert!(after > before + 300, "counter {worker} of machine {machine}: {before}, {after}");
+        assert!(after > before + 300, "{who:?}: counter {worker} of machine {machine}: {before}, {after}");
     }
     assert_eq!(storm.world.hosts.len(), MACHINES);
 }

@@ -167,6 +167,11 @@ impl TcpOptions {
 }
 
 impl LinkOptions {
+    /// The same link, on which every frame arrives once, whole and in order.
+    pub fn without_faults(self) -> LinkOptions {
+        LinkOptions { link_loss: 0.0, link_duplicates: 0.0, link_reordered: 0.0, link_corrupted: 0.0, ..self }
+    }
+
     /// What a link does to frames; `switch` is the one on it, where there is one.
     pub fn plan(&self, switch: &SwitchOptions) -> LinkPlan {
         let us = |us: f64| Time::from_seconds(us * 1e-6);

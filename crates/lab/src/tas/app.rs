@@ -4,15 +4,18 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
+use nicforge_platform::sim::SimCpu;
 use nicforge_platform::{Cpu, Part};
 use nicforge_tcp::queue::{FromApplication, ToApplication};
-use nicforge_units::Cycles;
+use nicforge_units::{Cycles, Time};
 
+use super::drive::Reads;
 use super::flow::RpcFlow;
 use super::message::Message;
 use super::pages::SharedPages;
 use super::queue::{Receiver, Sender};
-use super::rings::SharedFlow;
+use super::rings::Mapped;
+use super::source::Source;
 
 /// Entries that one step takes.
 const BURST: usize = 16;
@@ -73,6 +76,10 @@ pub struct RpcPlan {
     pub call: Cycles,
     /// The library's instructions for an entry.
     pub entry: Cycles,
+    /// Where messages that it sends come from.
+    pub source: Source,
+    /// The client's work for each answer.
+    pub client_work: Cycles,
 }
 
 /// What clients saw.
@@ -106,19 +113,21 @@ impl RpcResults {
 /// The application on one core.
 pub struct RpcApp {
     role: Role,
-    plan: RpcPlan,
+    pub(super) plan: RpcPlan,
     /// By flow-group: entries from the service, and to it.
     inbound: Vec<Receiver<ToApplication>>,
     outbound: Vec<Sender<FromApplication>>,
-    flows: BTreeMap<FlowName, RpcFlow>,
+    pub(super) flows: BTreeMap<FlowName, RpcFlow>,
     /// Connections about which the service has to be told.
-    untold: Vec<FlowName>,
+    pub(super) untold: Vec<FlowName>,
     /// Where received payload lies, if connections share its memory.
     pub pages: Option<SharedPages>,
     /// What the client saw.
     pub results: RpcResults,
     /// Entries that are none, or name no connection.
     pub bad_entries: u64,
+    /// A server's drive, where answers come from one.
+    pub(super) reads: Option<Reads>,
 }
 
 impl RpcApp {
@@ -139,7 +148,18 @@ impl RpcApp {
             pages: None,
             results: RpcResults::new(),
             bad_entries: 0,
+            reads: None,
         }
+    }
+
+    /// The same, whose answers come from a drive.
+    pub fn reading(self, reads: Option<Reads>) -> RpcApp {
+        RpcApp { reads, ..self }
+    }
+
+    /// When it has to look without an entry.
+    pub fn due(&self) -> Time {
+        self.reads.as_ref().map_or(Time::NEVER, Reads::due)
     }
 
     /// Whether its connections stay open.
@@ -154,7 +174,7 @@ impl RpcApp {
 
     /// Takes entries, up to a burst of each queue, and does what follows; `map` shows a connection's rings. Returns
     /// whether there was anything to do.
-    pub fn step<C: Cpu>(&mut self, cpu: &mut C, map: impl Fn(FlowName) -> Option<SharedFlow>) -> bool {
+    pub fn step(&mut self, cpu: &mut SimCpu, map: impl Fn(FlowName) -> Option<Mapped>) -> bool {
         let mut any = false;
         for group in 0..self.inbound.len() {
             for _ in 0..BURST {
@@ -171,15 +191,16 @@ impl RpcApp {
             }
             self.inbound[group].ring(cpu);
         }
+        any |= self.take_reads(cpu);
         any | self.tell(cpu)
     }
 
-    fn take<C: Cpu>(&mut self, cpu: &mut C, entry: &ToApplication, map: impl Fn(FlowName) -> Option<SharedFlow>) {
+    fn take(&mut self, cpu: &mut SimCpu, entry: &ToApplication, map: impl Fn(FlowName) -> Option<Mapped>) {
         let name = FlowName(entry.opaque);
         if !self.flows.contains_key(&name)
-            && let Some(rings) = map(name)
+            && let Some(mapped) = map(name)
         {
-            self.flows.insert(name, RpcFlow::new(rings));
+            self.flows.insert(name, RpcFlow::new(mapped));
         }
         let Some(mut flow) = self.flows.remove(&name) else {
             self.bad_entries += 1;
@@ -188,7 +209,11 @@ impl RpcApp {
         flow.readable += entry.rx_bump;
         flow.free += entry.tx_bump;
         cpu.enter(Part::App);
-        self.read(cpu, name, &mut flow);
+        if flow.records.is_some() {
+            self.read_records(cpu, name, &mut flow);
+        } else {
+            self.read(cpu, name, &mut flow);
+        }
         self.ask(cpu, &mut flow);
         self.write(cpu, &mut flow);
         flow.peer_closed |= entry.peer_closed;
@@ -205,7 +230,7 @@ impl RpcApp {
     }
 
     /// Bytes of messages that come, and of those that go.
-    fn sizes(&self) -> (u32, u32) {
+    pub(super) fn sizes(&self) -> (u32, u32) {
         match self.role {
             Role::Client => (self.plan.answer, self.plan.request),
             Role::Server => (self.plan.request, self.plan.answer),
@@ -213,7 +238,7 @@ impl RpcApp {
     }
 
     /// Reads what has come, message by message.
-    fn read<C: Cpu>(&mut self, cpu: &mut C, name: FlowName, flow: &mut RpcFlow) {
+    fn read(&mut self, cpu: &mut SimCpu, name: FlowName, flow: &mut RpcFlow) {
         let (size, ring) = (self.sizes().0, flow.rings.receive.len);
         loop {
             let left = size - flow.coming.done;
@@ -237,16 +262,21 @@ impl RpcApp {
     }
 
     /// A message is there, whole.
-    fn came<C: Cpu>(&mut self, cpu: &mut C, name: FlowName, flow: &mut RpcFlow, message: &Message) {
+    pub(super) fn came(&mut self, cpu: &mut SimCpu, name: FlowName, flow: &mut RpcFlow, message: &Message) {
         if self.role == Role::Server {
             cpu.work(self.plan.work);
-            flow.going.push_back(Message::new(message.sent, message.number));
+            let answer = Message::new(message.sent, message.number);
+            match &mut self.reads {
+                Some(reads) => reads.ask(name, answer, self.plan.answer, cpu.now()),
+                None => flow.going.push_back(answer),
+            }
             return;
         }
         if flow.answered == flow.asked || message.number != flow.answered {
             self.results.wrong += 1;
             return;
         }
+        cpu.work(self.plan.client_work);
         flow.answered += 1;
         self.results.answered += 1;
         *self.results.by_flow.entry(name).or_default() += 1;
@@ -256,7 +286,7 @@ impl RpcApp {
     }
 
     /// A client asks, as long as it may have more requests in flight.
-    fn ask<C: Cpu>(&mut self, cpu: &mut C, flow: &mut RpcFlow) {
+    fn ask(&mut self, cpu: &mut SimCpu, flow: &mut RpcFlow) {
         let (most, all) = (u64::from(self.plan.in_flight), self.plan.requests);
         let may_ask = |flow: &RpcFlow| flow.asked - flow.answered < most && (all == 0 || flow.asked < all);
         // A request is stamped when it begins to leave.
@@ -269,20 +299,33 @@ impl RpcApp {
 
     /// Bytes that have to be free before more of a message goes, of which so many have gone.
     fn piece(&self, flow: &RpcFlow, done: u32) -> u32 {
-        (self.sizes().1 - done).min(flow.rings.transmit.len / PIECE_OF_RING)
+        let left = self.sizes().1 - done;
+        match &flow.records {
+            Some(records) => {
+                let records = records.borrow();
+                records.content(left) + records.overhead()
+            }
+            None => left.min(flow.rings.transmit.len / PIECE_OF_RING),
+        }
     }
 
     /// Writes what has to go, as far as there is room.
-    fn write<C: Cpu>(&mut self, cpu: &mut C, flow: &mut RpcFlow) {
+    pub(super) fn write(&mut self, cpu: &mut SimCpu, flow: &mut RpcFlow) {
         let size = self.sizes().1;
         while let Some(mut message) = flow.going.front().copied() {
             if flow.free < self.piece(flow, message.done) {
                 return;
             }
-            cpu.work(self.plan.call);
-            for piece in flow.next_write(flow.free.min(size - message.done)) {
-                if piece.len > 0 {
-                    message.write(cpu.bytes_mut(piece.at, piece.len as usize));
+            let left = size - message.done;
+            // A call hands over a message, whatever its records are.
+            if flow.records.is_none() || message.done == 0 {
+                cpu.work(self.plan.call);
+            }
+            match flow.records.clone() {
+                Some(records) => self.write_record(cpu, flow, &mut records.borrow_mut(), &mut message),
+                None => {
+                    let pieces = flow.next_write(flow.free.min(left));
+                    self.plan.source.write(cpu, &mut message, pieces);
                 }
             }
             if message.done < size {

@@ -7,8 +7,7 @@ use std::net::Ipv4Addr;
 use std::rc::Rc;
 
 use nicforge_interfaces::kernel::Frame;
-use nicforge_nic::stage::Chain;
-use nicforge_nic::{DriverCosts, Nic, Pool, PortId};
+use nicforge_nic::{DriverCosts, Nic, Pool};
 use nicforge_platform::sim::{DmaPort, Hardware, Host as SimHost, Lent, SimCore, SimCpu, SimDma};
 use nicforge_platform::{AddressSpace, Owner, Sim};
 use nicforge_tcp::Config;
@@ -17,13 +16,15 @@ use nicforge_wire::link::Link;
 use nicforge_wire::rss::IndirectionTable;
 use nicforge_wire::traffic::FlowTuple;
 
-use super::app::{Role, RpcApp, RpcPlan};
+use super::app::{Role, RpcApp};
 use super::crew::{Crew, SharedCrew};
+use super::drive::Reads;
 use super::linux::{LinuxOptions, LinuxProgram, map_of};
 use super::options::{Carrier, RpcOptions, TasOptions};
 use super::program::{AppProgram, Map, ServiceProgram, SharedApp, SharedService};
 use super::queue::{Place as QueuePlace, Receiver, Sender};
-use super::service::{Context, Costs, Service, ServicePlan, Wire};
+use super::service::{Context, Service, Wire};
+use super::source::Source;
 use crate::assembly::{self, Adapters, BuildError, CoreParts};
 use crate::machine::Machine;
 use crate::run::options::Clock;
@@ -106,7 +107,9 @@ pub struct Rpcs {
     pub world: World,
     /// The software of each host.
     pub software: Vec<Software>,
-    /// The server's machine.
+    /// The host that figures are of.
+    pub measured: usize,
+    /// Its machine.
     pub hardware: Hardware,
 }
 
@@ -118,9 +121,10 @@ pub fn build(machine: &Machine, settings: &Settings, seed: u64) -> Result<Rpcs, 
         hardware.core.frequency = nicforge_units::Frequency::from_ghz(ghz);
     }
     let rpc: RpcOptions = settings.read();
-    let clients = if rpc.rpc_free_clients { free(&hardware) } else { hardware.clone() };
+    let of = |is_free: bool| if is_free { free(&hardware) } else { hardware.clone() };
+    let (servers, clients) = (of(rpc.rpc_free_server), of(rpc.rpc_free_clients));
     let plan = |role, carrier, hardware| HostPlan::new(machine, settings, hardware, (role, carrier), seed);
-    let (server, server_software) = plan(Role::Server, rpc.rpc_server, &hardware).host()?;
+    let (server, server_software) = plan(Role::Server, rpc.server(), &servers).host()?;
     let (client, client_software) = plan(Role::Client, rpc.clients(), &clients).host()?;
     server_software.listen(rpc.rpc_connections);
     client_software.connect(settings);
@@ -132,7 +136,8 @@ pub fn build(machine: &Machine, settings: &Settings, seed: u64) -> Result<Rpcs, 
             world.begin(Place { host, number }, Time::ZERO);
         }
     }
-    Ok(Rpcs { world, software: vec![server_software, client_software], hardware })
+    let measured = usize::from(rpc.rpc_free_server);
+    Ok(Rpcs { world, software: vec![server_software, client_software], measured, hardware })
 }
 
 /// Rate of the port of clients that cost nothing: the switch's.
@@ -156,17 +161,17 @@ pub struct HostPlan<'a> {
     pub settings: &'a Settings,
     pub hardware: Hardware,
     pub role: Role,
-    carrier: Carrier,
+    pub(super) carrier: Carrier,
     /// Fast-path cores at most, and flow-groups.
     fast: usize,
-    is_free: bool,
+    pub(super) is_free: bool,
     pub seed: u64,
 }
 
 /// What lies in a host's memory.
 struct Parts {
     nic: Nic<SimDma>,
-    groups: Vec<Service<SimCpu>>,
+    groups: Vec<Service>,
     apps: Vec<RpcApp>,
     pool: Pool,
     space: AddressSpace,
@@ -188,7 +193,7 @@ impl<'a> HostPlan<'a> {
             Carrier::Tasnic => (fast, 1),
         };
         let hardware = Hardware { cores: beside + rpc.rpc_app_cores, ..hardware.clone() };
-        let is_free = role == Role::Client && rpc.rpc_free_clients;
+        let is_free = if role == Role::Client { rpc.rpc_free_clients } else { rpc.rpc_free_server };
         HostPlan { machine, settings, hardware, role, carrier, fast, is_free, seed }
     }
 
@@ -197,25 +202,10 @@ impl<'a> HostPlan<'a> {
         if self.role == Role::Server { SERVER } else { CLIENT }
     }
 
-    /// What its application does.
-    pub fn rpcs(&self) -> RpcPlan {
-        let (rpc, tas): (RpcOptions, TasOptions) = (self.settings.read(), self.settings.read());
-        let (kernel, linux): (bool, LinuxOptions) = (self.carrier == Carrier::Linux, self.settings.read());
-        let cost = |cycles: u32| Cycles(if self.is_free { 0 } else { cycles.into() });
-        RpcPlan {
-            request: rpc.rpc_bytes,
-            answer: rpc.rpc_answer_bytes.unwrap_or(rpc.rpc_bytes),
-            in_flight: rpc.rpc_in_flight,
-            requests: rpc.rpc_requests,
-            work: cost(rpc.rpc_work_cycles),
-            call: cost(if kernel { linux.linux_call_cycles } else { tas.tas_call_cycles }),
-            entry: cost(if kernel { 0 } else { tas.tas_entry_cycles }),
-        }
-    }
-
     /// The link that ends at it.
     pub fn incoming(&self) -> Link<Frame> {
         let link: LinkOptions = self.settings.read();
+        let link = if self.meets_faults() { link } else { link.without_faults() };
         let number = u64::from(self.role == Role::Server);
         Link::new(&link.plan(&self.settings.read()), self.seed.wrapping_mul(2).wrapping_add(number))
     }
@@ -248,12 +238,15 @@ impl<'a> HostPlan<'a> {
             let (driver, transmit) = halves.next().ok_or_else(|| BuildError::NoQueue(settings.interface()))?;
             wires.push(Wire { driver, transmit, pool });
         }
-        let (contexts, apps) = self.contexts(&mut laid.space)?;
+        let source = self.source(&mut laid.space);
+        let (contexts, apps) = self.contexts(&mut laid.space, source)?;
+        let buffers = self.buffers(&mut laid.space);
         let each = wires.into_iter().zip(contexts).enumerate();
-        let groups =
-            each.map(|(group, (wire, contexts))| Service::new(&self.service(group), wire, contexts, &mut laid.space));
+        let groups = each.map(|(group, (wire, contexts))| {
+            Service::new(&self.service(group, buffers), wire, contexts, &mut laid.space)
+        });
         let groups = groups.collect();
-        let chain = Chain::new(PortId(0));
+        let chain = self.chain(&mut laid.space)?;
         let mut nics = laid.take_nics(vec![chain], |_| nic_spec(&self.hardware, 0));
         Ok(Parts { nic: nics.remove(0), groups, apps, pool: laid.pool, space: laid.space })
     }
@@ -263,32 +256,13 @@ impl<'a> HostPlan<'a> {
         Config { rto_initial: HANDSHAKE_RETRY, ..self.settings.read::<TcpOptions>().config() }
     }
 
-    fn service(&self, group: usize) -> ServicePlan {
-        let tas: TasOptions = self.settings.read();
-        let seed = self.seed.wrapping_mul(2) + u64::from(self.role == Role::Server);
-        let cost = |cycles: u32| Cycles(if self.is_free { 0 } else { cycles.into() });
-        let linux: LinuxOptions = self.settings.read();
-        ServicePlan {
-            // A core's connections are its application's, which knows no other group.
-            group: if self.carrier == Carrier::Linux { 0 } else { group },
-            address: self.address(),
-            config: self.tcp_config(),
-            ring: tas.tas_buffer_kib << 10,
-            connections: self.settings.read::<RpcOptions>().rpc_connections,
-            costs: match self.carrier {
-                Carrier::Linux => Costs { segment: cost(linux.linux_segment_cycles), entry: Cycles(0) },
-                _ => Costs { segment: cost(tas.tas_segment_cycles), entry: cost(tas.tas_entry_cycles) },
-            },
-            seed: seed ^ (group as u64) << 48,
-        }
-    }
-
     /// Both queues between each application core and each flow-group, from both sides.
-    fn contexts(&self, space: &mut AddressSpace) -> Result<(Vec<Vec<Context>>, Vec<RpcApp>), RunError> {
+    fn contexts(&self, space: &mut AddressSpace, source: Source) -> Result<(Vec<Vec<Context>>, Vec<RpcApp>), RunError> {
         let tas: TasOptions = self.settings.read();
         let mut contexts: Vec<Vec<Context>> = (0..self.fast).map(|_| Vec::new()).collect();
         let mut apps = Vec::new();
         let kernel = self.carrier == Carrier::Linux;
+        let drive = self.drive();
         for core in if kernel { 0 } else { self.fast }..self.hardware.cores {
             let (mut receivers, mut senders) = (Vec::new(), Vec::new());
             let groups = contexts.iter_mut().enumerate();
@@ -299,7 +273,8 @@ impl<'a> HostPlan<'a> {
                 receivers.push(Receiver::new(inbound));
                 senders.push(Sender::new(outbound));
             }
-            apps.push(RpcApp::new(self.role, self.rpcs(), receivers, senders));
+            let reads = drive.clone().map(Reads::new);
+            apps.push(RpcApp::new(self.role, self.rpcs(source), receivers, senders).reading(reads));
         }
         Ok((contexts, apps))
     }
@@ -340,7 +315,7 @@ impl<'a> HostPlan<'a> {
     /// Cores that run the fast path, and behind them those of applications.
     fn service_cores(&self, groups: &[SharedService], crew: &SharedCrew, apps: &[SharedApp]) -> Vec<Core> {
         let fast = (0..self.fast).map(|number| {
-            let program = ServiceProgram::new(number, Rc::clone(crew), groups.to_vec());
+            let program = ServiceProgram::new(number, Rc::clone(crew), groups.to_vec()).moderated(self.moderation());
             Core::new(core_of(&self.hardware, number), Box::new(program))
         });
         let mapped = groups.to_vec();
@@ -367,7 +342,8 @@ impl<'a> HostPlan<'a> {
         // No core sleeps yet.
         machine.memory.take_wakes();
         let written: BTreeMap<u32, u64> = core.take_mmio().map(|write| (write.register.index, write.value)).collect();
-        for (index, value) in written {
+        let memory = self.offload_window(&parts.space);
+        for (index, value) in memory.into_iter().chain(written) {
             parts.nic.write_register(&mut SimDma::on(machine, port, Time::ZERO), index, value);
         }
     }

@@ -1,14 +1,15 @@
 //! Entries of context queues: what applications read and wrote, and what they are told.
 
+use nicforge_platform::sim::SimCpu;
 use nicforge_platform::{Cpu, Part};
 use nicforge_tcp::queue::{FromApplication, ToApplication};
 
 use super::app::FlowName;
 use super::service::{BURST, Service, touch};
 
-impl<C: Cpu> Service<C> {
+impl Service {
     /// Takes entries of applications, up to a burst of each. Returns whether there were any.
-    pub fn take_entries(&mut self, cpu: &mut C) -> bool {
+    pub fn take_entries(&mut self, cpu: &mut SimCpu) -> bool {
         cpu.enter(Part::Stack);
         let mut any = false;
         for context in 0..self.contexts.len() {
@@ -30,7 +31,7 @@ impl<C: Cpu> Service<C> {
     }
 
     /// What an application read and wrote; nothing where it cannot have.
-    fn apply(&mut self, cpu: &mut C, context: usize, entry: &FromApplication) -> Option<()> {
+    fn apply(&mut self, cpu: &mut SimCpu, context: usize, entry: &FromApplication) -> Option<()> {
         let flow = self.flows.get_mut(entry.flow as usize)?.as_mut()?;
         let writable = self.stack.connection(flow.connection)?.writable();
         let own = flow.context == context && usize::from(entry.group) == self.group;
@@ -41,6 +42,7 @@ impl<C: Cpu> Service<C> {
         flow.free -= entry.tx_bump;
         let (id, state) = (flow.connection, flow.state);
         touch(cpu, state);
+        self.answer(cpu, id.number());
         let now = cpu.now();
         self.stack.discard(id, entry.rx_bump, now);
         self.stack.with(id, |connection| {
@@ -53,7 +55,7 @@ impl<C: Cpu> Service<C> {
     }
 
     /// Tells applications what changed, as far as their queues have room. Returns whether any was told.
-    pub fn announce(&mut self, cpu: &mut C) -> bool {
+    pub fn announce(&mut self, cpu: &mut SimCpu) -> bool {
         cpu.enter(Part::Stack);
         let mut any = false;
         let mut waiting = std::mem::take(&mut self.dirty);

@@ -1,16 +1,17 @@
-//! A connection as an application sees it.
+//! A connection as an application sees it: its rings, and messages on their way.
 
 use std::collections::VecDeque;
 
 use nicforge_nic::Segment;
 
 use super::message::Message;
-use super::rings::{Ring, SharedFlow};
+use super::records::SharedRecords;
+use super::rings::{Mapped, Ring, SharedFlow};
 
 /// A connection as the application sees it.
-#[derive(Debug)]
 pub struct RpcFlow {
     pub rings: SharedFlow,
+    pub records: Option<SharedRecords>,
     pub read_at: u32,
     pub write_at: u32,
     pub readable: u32,
@@ -32,9 +33,10 @@ pub struct RpcFlow {
 }
 
 impl RpcFlow {
-    pub fn new(rings: SharedFlow) -> RpcFlow {
+    pub fn new(Mapped { rings, records }: Mapped) -> RpcFlow {
         RpcFlow {
             rings,
+            records,
             read_at: 0,
             write_at: 0,
             readable: 0,

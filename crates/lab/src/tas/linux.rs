@@ -24,6 +24,16 @@ options! {
         /// Instructions of a system call of a socket, with the share of `epoll_wait` that goes with it.
         linux_call_cycles: u32 = 4000, "cycles", Allowed::Whole(0, 100_000),
             source "estimate: as above, about 8000 cycles a request in sockets and epoll, with two calls";
+        /// Payload of a connection's segments that the kernel handles as one: it hands them to the NIC as one, and merges those that come.
+        linux_merge_kib: u32 = 0, "KiB", Allowed::Whole(0, 64), source "Linux: GSO and GRO, 64 KiB at most; 0 is none";
+        /// Instructions for each further segment of those that comes.
+        linux_merged_cycles: u32 = 750, "cycles", Allowed::Whole(0, 100_000), source "estimate: the driver's packet, GRO's look-up, a page fragment; fitted to o-c2";
+        /// Instructions for each further segment of those that leaves.
+        linux_cut_cycles: u32 = 200, "cycles", Allowed::Whole(0, 100_000), source "estimate: its share of page fragments and descriptors; fitted to o-c4";
+        /// Frames that the kernel takes from the NIC at once, and segments that it hands over.
+        linux_burst: usize = 16, "frames", Allowed::Whole(1, 64), source "Linux: NAPI takes 64 at most";
+        /// The NIC reads payload where the socket has it; otherwise a core copies it behind the headers.
+        linux_gathers: bool = false, "", Allowed::Flag;
         /// Instructions of an interrupt and of waking a sleeping process.
         linux_wake_cycles: u32 = 6000, "cycles", Allowed::Whole(0, 1_000_000),
             source "estimate: interrupt and soft interrupt 2000, scheduler and switch 4000";
@@ -51,22 +61,22 @@ impl LinuxProgram {
     fn round(&mut self, here: &mut Here<'_>) -> bool {
         let mut service = self.service.borrow_mut();
         let mut cpu = here.cpu();
-        let polled = service.poll(&mut *cpu);
+        let polled = service.poll(&mut cpu);
         self.bursts += u64::from(polled > 0);
         if polled > 0 && std::mem::take(&mut self.asleep) {
             cpu.enter(Part::Interrupt);
             cpu.work(self.wake);
         }
         for _ in 0..polled {
-            service.segment(&mut *cpu);
+            service.segment(&mut cpu);
         }
         let mut any = polled > 0;
-        any |= service.announce(&mut *cpu);
+        any |= service.announce(&mut cpu);
         drop(service);
-        any |= self.app.borrow_mut().step(&mut *cpu, &*self.map);
+        any |= self.app.borrow_mut().step(&mut cpu, &*self.map);
         let mut service = self.service.borrow_mut();
-        any |= service.take_entries(&mut *cpu);
-        any | (service.transmit(&mut *cpu) > 0)
+        any |= service.take_entries(&mut cpu);
+        any | (service.transmit(&mut cpu) > 0)
     }
 }
 
@@ -79,7 +89,7 @@ impl Program for LinuxProgram {
         }
         here.core.count_as_idle(&before);
         self.asleep = true;
-        let due = self.service.borrow().due(here.core.now());
+        let due = self.service.borrow().due(here.core.now()).min(self.app.borrow().due());
         if self.app.borrow().has_untold() { Next::Again } else { here.sleep(due.max(here.core.now())) }
     }
 

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use nicforge_nic::{DropCounters, Pool};
-use nicforge_platform::sim::{CoreCycles, SimCpu};
+use nicforge_nic::DropCounters;
+use nicforge_platform::sim::CoreCycles;
 use nicforge_record::{CoreFigures, Metrics, Steadiness, Switch};
 use nicforge_units::Time;
 
 use super::build::{Carried, Rpcs, Software, build};
 use super::options::RpcOptions;
-use super::program::SharedApp;
-use crate::LostError;
+use super::program::{SharedApp, SharedService};
 use crate::machine::Machine;
 use crate::run::options::{Warmup, WindowOptions};
 use crate::run::{PointRun, Progress, RunError};
@@ -65,7 +64,7 @@ pub(crate) fn run_point(
         simulated: ends,
         steadiness: Steadiness { standstill, ..Steadiness::default() },
         timeline: Vec::new(),
-        switches: switches(&rpcs.software[0]),
+        switches: switches(&rpcs.software[rpcs.measured]),
         stages: between(&before.stages, &after.stages, ends - warm),
     })
 }
@@ -103,20 +102,20 @@ struct Snapshot {
 impl Snapshot {
     fn of(rpcs: &mut Rpcs, now: Time) -> Snapshot {
         let answered = rpcs.software[1].apps.iter().map(|app| app.borrow().results.answered).sum();
-        let tally = rpcs.world.hosts[0].devices[0].tally();
-        let host = &rpcs.world.hosts[0];
+        let tally = rpcs.world.hosts[rpcs.measured].devices[0].tally();
+        let host = &rpcs.world.hosts[rpcs.measured];
         let count = |count: Count| (count.frames, count.bytes);
-        let received = match &rpcs.software[0].carried {
+        let received = match &rpcs.software[rpcs.measured].carried {
             Carried::Service { crew, .. } => crew.borrow().received.clone(),
             Carried::Nic { .. } => Vec::new(),
         };
         let in_world = rpcs.world.drops();
-        let drops = match &rpcs.software[0].carried {
+        let drops = match &rpcs.software[rpcs.measured].carried {
             Carried::Service { .. } => in_world,
             Carried::Nic { .. } => [in_world, tally.drops].iter().collect(),
         };
-        let (stages, counters) = match &rpcs.software[0].carried {
-            Carried::Service { .. } => (Vec::new(), BTreeMap::new()),
+        let (stages, counters) = match &rpcs.software[rpcs.measured].carried {
+            Carried::Service { groups, .. } => (Vec::new(), record_counters(groups, host)),
             Carried::Nic { nic, .. } => (snapshots(&nic.borrow()), nic.borrow().named_counters()),
         };
         Snapshot {
@@ -130,6 +129,31 @@ impl Snapshot {
             drops,
         }
     }
+}
+
+/// What the server's NIC and software counted of records, where there are any.
+fn record_counters(groups: &[SharedService], host: &Host) -> BTreeMap<&'static str, u64> {
+    let mut counters: BTreeMap<&'static str, u64> =
+        host.rings().flat_map(|device| device.nic.stages.counters()).collect();
+    for group in groups {
+        for records in group.borrow().records.all() {
+            let (read, driver) = (records.borrow().counts(), records.borrow().driver_counters());
+            let counts = [
+                ("records_sent", read.sent),
+                ("records_offloaded", read.offloaded),
+                ("records_partly_offloaded", read.partly_offloaded),
+                ("records_not_offloaded", read.not_offloaded),
+                ("records_encrypted_again_bytes", read.encrypted_again_bytes),
+                ("records_placed_bytes", read.placed_bytes),
+                ("records_recoveries", driver.tx_ooo),
+                ("records_dump_bytes", driver.tx_dump_bytes),
+            ];
+            for (name, count) in counts {
+                *counters.entry(name).or_default() += count;
+            }
+        }
+    }
+    counters
 }
 
 fn metrics(rpcs: &mut Rpcs, settings: &Settings, (before, after): (&Snapshot, &Snapshot), seconds: f64) -> Metrics {
@@ -152,7 +176,11 @@ fn metrics(rpcs: &mut Rpcs, settings: &Settings, (before, after): (&Snapshot, &S
         bandwidth_gbps: Some(per_second(|at| at.answered) * f64::from(largest) * 8e-9),
         rpc_mps: Some(per_second(|at| at.answered) * 1e-6),
         fairness: jain(rpcs, rpc.rpc_connections),
-        stages: after.counters.iter().map(|(name, count)| (name.to_string(), count - before.counters[name])).collect(),
+        stages: after
+            .counters
+            .iter()
+            .map(|(name, count)| (name.to_string(), count - before.counters.get(name).unwrap_or(&0)))
+            .collect(),
         ..Metrics::default()
     }
 }
@@ -192,29 +220,9 @@ fn check(rpcs: &mut Rpcs) -> Result<(), RunError> {
             return Err(RunError::WrongBytes { bytes: wrong });
         }
         match &software.carried {
-            Carried::Service { pool, .. } => check_service(pool, host)?,
+            Carried::Service { pool, .. } => host.check_sums(pool)?,
             Carried::Nic { nic, .. } => nic.borrow().check()?,
         }
-    }
-    Ok(())
-}
-
-/// Frames and buffers of a host with a service.
-fn check_service(pool: &Pool, host: &mut Host) -> Result<(), RunError> {
-    if let Some(device) = host.devices[0].rings() {
-        let (arrived, left) = (device.nic.counters.frames, device.nic.counters.delivered);
-        let (dropped, inside) = (device.nic.drops().total(), device.nic.held());
-        if arrived != left + dropped + inside {
-            return Err(LostError::Frames { arrived, left, dropped, inside }.into());
-        }
-    }
-    let in_programs: i64 = host.accounts().map(|account| account.buffers).sum();
-    let mut cpu = SimCpu::on(&mut host.machine, &mut host.cores[0].sim);
-    let held = pool.available(&mut *cpu).wrapping_add_signed(in_programs);
-    drop(cpu);
-    let buffers = pool.count() as u64;
-    if held != buffers {
-        return Err(LostError::Buffers { buffers, held }.into());
     }
     Ok(())
 }

@@ -12,21 +12,27 @@
 //! connections are announced by an entry without bytes instead of a queue of the slow path's own.
 
 pub(crate) mod app;
+mod app_records;
 pub(crate) mod build;
 mod crew;
+mod drive;
 mod entries;
 mod flow;
 pub(crate) mod frame;
 mod linux;
 mod measure;
-mod message;
+pub(crate) mod message;
 pub mod options;
 pub(crate) mod pages;
+mod plan;
 pub(crate) mod program;
 pub(crate) mod queue;
+pub mod records;
 pub(crate) mod rings;
+mod run;
 mod send;
 mod service;
+pub(crate) mod source;
 #[cfg(test)]
 mod tests;
 

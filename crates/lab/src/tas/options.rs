@@ -14,6 +14,18 @@ choice! {
     }
 }
 
+choice! {
+    /// Which direction of the link loses, doubles, reorders and damages frames.
+    pub enum FaultsToward {
+        /// Both.
+        Both = "both",
+        /// Frames to the server.
+        Server = "server",
+        /// Frames to the clients.
+        Clients = "clients",
+    }
+}
+
 options! {
     /// Remote procedure calls: clients ask, a server answers.
     pub struct RpcOptions {
@@ -35,6 +47,14 @@ options! {
         rpc_clients: Option<Carrier> = None, "", Carrier::ALLOWED, default "where the server's runs";
         /// Clients cost nothing: their host has a perfect memory and no work to do. Their TCP is a service's.
         rpc_free_clients: bool = false, "", Allowed::Flag;
+        /// Which direction of the link loses, doubles, reorders and damages frames.
+        rpc_link_faults: FaultsToward = FaultsToward::Both, "", FaultsToward::ALLOWED;
+        /// Clients that cost nothing look at frames at most this often, as hosts do whose interrupts are moderated, and acknowledge what came meanwhile at once.
+        rpc_client_moderation_us: f64 = 0.0, "µs", Allowed::Number(0.0, 1000.0);
+        /// The clients' own work for an answer.
+        rpc_client_work_cycles: u32 = 0, "cycles", Allowed::Whole(0, 1_000_000);
+        /// The server costs nothing, as clients may; then figures are of the clients' host.
+        rpc_free_server: bool = false, "", Allowed::Flag;
         /// Cores of each host that run the application; connections are shared out among them.
         rpc_app_cores: usize = 1, "cores", Allowed::Whole(1, 64);
     }
@@ -64,6 +84,11 @@ options! {
 }
 
 impl RpcOptions {
+    /// Where the server's TCP runs.
+    pub fn server(&self) -> Carrier {
+        if self.rpc_free_server { Carrier::Tas } else { self.rpc_server }
+    }
+
     /// Where the clients' TCP runs.
     pub fn clients(&self) -> Carrier {
         match (self.rpc_free_clients, self.rpc_clients) {
@@ -74,6 +99,6 @@ impl RpcOptions {
 
     /// Whether TCP of any host runs at `carrier`.
     pub fn uses(&self, carrier: Carrier) -> bool {
-        self.rpc_server == carrier || self.clients() == carrier
+        self.server() == carrier || self.clients() == carrier
     }
 }

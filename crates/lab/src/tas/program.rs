@@ -5,23 +5,23 @@ use std::rc::Rc;
 
 use nicforge_nic::DropCounters;
 use nicforge_platform::Cpu;
-use nicforge_platform::sim::{CoreCycles, SimCpu};
+use nicforge_platform::sim::CoreCycles;
 use nicforge_units::Time;
 
 use super::app::{FlowName, RpcApp};
 use super::crew::SharedCrew;
-use super::rings::SharedFlow;
+use super::rings::Mapped;
 use super::service::Service;
 use crate::world::device::Device;
 use crate::world::program::{Account, Here, Next, Notice, Program, Wake};
 
 /// A flow-group of the service, which one core serves at a time, and whose connections applications map.
-pub type SharedService = Rc<RefCell<Service<SimCpu>>>;
+pub type SharedService = Rc<RefCell<Service>>;
 /// An application that its core runs, and whose results are read at the end.
 pub type SharedApp = Rc<RefCell<RpcApp>>;
 
 /// How an application maps a connection's rings.
-pub type Map = Rc<dyn Fn(FlowName) -> Option<SharedFlow>>;
+pub type Map = Rc<dyn Fn(FlowName) -> Option<Mapped>>;
 
 /// What a fast-path core does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub struct ServiceProgram {
     /// What the core had spent when this round began, as long as it found nothing.
     idle_since: Option<CoreCycles>,
     bursts: u64,
+    /// The least time from one round to the next that something wakes it for.
+    moderation: Time,
 }
 
 impl ServiceProgram {
@@ -61,7 +63,13 @@ impl ServiceProgram {
             began: Time::ZERO,
             idle_since: None,
             bursts: 0,
+            moderation: Time::ZERO,
         }
+    }
+
+    /// The same, woken at most once in so much time.
+    pub fn moderated(self, moderation: Time) -> ServiceProgram {
+        ServiceProgram { moderation, ..self }
     }
 
     fn own(&self) -> &SharedService {
@@ -107,7 +115,7 @@ impl ServiceProgram {
     fn queues(&mut self, here: &mut Here<'_>) -> Next {
         let mut service = self.served().borrow_mut();
         let mut cpu = here.cpu();
-        let busy = service.take_entries(&mut *cpu) | (service.transmit(&mut *cpu) > 0) | service.announce(&mut *cpu);
+        let busy = service.take_entries(&mut cpu) | (service.transmit(&mut cpu) > 0) | service.announce(&mut cpu);
         let now = cpu.now();
         drop((service, cpu));
         if busy {
@@ -146,7 +154,7 @@ impl Program for ServiceProgram {
     }
 
     fn notice(&mut self, _devices: &mut [Box<dyn Device>], notice: Notice) -> Option<Time> {
-        Some(notice.at.max(notice.now))
+        Some(notice.at.max(notice.now).max(self.began + self.moderation))
     }
 
     fn take_wakes(&mut self, into: &mut Vec<Wake>) {
@@ -194,11 +202,11 @@ impl Program for AppProgram {
         here.begin_round();
         let before = here.core.spent().clone();
         let mut app = self.app.borrow_mut();
-        if app.step(&mut *here.cpu(), &*self.map) {
+        if app.step(&mut here.cpu(), &*self.map) {
             return Next::Again;
         }
         here.core.count_as_idle(&before);
-        if app.has_untold() { Next::Again } else { here.sleep(Time::NEVER) }
+        if app.has_untold() { Next::Again } else { here.sleep(app.due()) }
     }
 
     fn notice(&mut self, _devices: &mut [Box<dyn Device>], notice: Notice) -> Option<Time> {

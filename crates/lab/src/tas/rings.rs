@@ -1,8 +1,11 @@
 //! Rings of payload in modelled memory.
 
 use nicforge_nic::Segment;
-use nicforge_platform::{Addr, Cpu, copy};
+use nicforge_platform::sim::SimCpu;
+use nicforge_platform::{Addr, copy};
 use nicforge_tcp::ring::{Buffers, ByteRing};
+
+use super::records::SharedRecords;
 
 /// A ring of a flow in modelled memory.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +58,38 @@ pub struct SharedFlow {
     pub transmit: Ring,
 }
 
+/// A connection as an application maps it.
+#[derive(Clone)]
+pub struct Mapped {
+    /// Its rings.
+    pub rings: SharedFlow,
+    /// Its records, where messages lie in some.
+    pub records: Option<SharedRecords>,
+}
+
+impl From<SharedFlow> for Mapped {
+    fn from(rings: SharedFlow) -> Mapped {
+        Mapped { rings, records: None }
+    }
+}
+
 /// Copies bytes that lie in two pieces to two pieces that have as many.
-pub fn copy_pieces<C: Cpu>(cpu: &mut C, from: [Segment; 2], to: [Segment; 2]) {
+pub fn copy_pieces(cpu: &mut SimCpu, from: [Segment; 2], to: [Segment; 2]) {
+    each_run(from, to, |source, target| {
+        copy(cpu, source.at, target.at, source.len as usize);
+    });
+}
+
+/// The same where the core only refers to the bytes, because they already are where they belong.
+pub fn refer_pieces(cpu: &mut SimCpu, from: [Segment; 2], to: [Segment; 2]) {
+    each_run(from, to, |source, target| {
+        let bytes = cpu.untouched_mut(source.at, source.len as usize).to_vec();
+        cpu.untouched_mut(target.at, bytes.len()).copy_from_slice(&bytes);
+    });
+}
+
+/// Runs of as many bytes at both places.
+fn each_run(from: [Segment; 2], to: [Segment; 2], mut take: impl FnMut(Segment, Segment)) {
     let ([mut source, mut source_rest], [mut target, mut target_rest]) = (from, to);
     loop {
         if source.len == 0 {
@@ -69,7 +102,7 @@ pub fn copy_pieces<C: Cpu>(cpu: &mut C, from: [Segment; 2], to: [Segment; 2]) {
         if len == 0 {
             return;
         }
-        copy(cpu, source.at, target.at, len as usize);
+        take(Segment { len, ..source }, Segment { len, ..target });
         source = Segment { at: source.at + u64::from(len), len: source.len - len };
         target = Segment { at: target.at + u64::from(len), len: target.len - len };
     }

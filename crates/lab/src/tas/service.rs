@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 
 use nicforge_nic::transmit::TransmitDriver;
 use nicforge_nic::{DriverHalf, DropCounters, Packet, PoolCache};
+use nicforge_platform::sim::SimCpu;
 use nicforge_platform::{Addr, AddressSpace, Cpu, Part};
 use nicforge_tcp::Config;
 use nicforge_tcp::conn::{State, Tuning};
@@ -13,22 +14,31 @@ use nicforge_units::{Cycles, Time};
 
 use super::frame::{Parsed, parse};
 use super::queue::{Receiver, Sender};
-use super::rings::{Ring, Rings, SharedFlow, copy_pieces};
+use super::records::RecordPlan;
+use super::records::offload::Records;
+use super::rings::{Mapped, Ring, Rings, SharedFlow, copy_pieces, refer_pieces};
+use super::run::{Run, RunCosts};
 
-/// Frames of one poll, entries of one look at a queue, segments of one flush.
+/// Entries of one look at a queue.
 pub(super) const BURST: usize = 16;
 /// Lines of a flow's state: `Flow` has 120 bytes.
 const STATE_LINES: u64 = 2;
 /// The network's prefix, in bits: both hosts are on it.
 const PREFIX_BITS: u8 = 8;
+/// When a service looks again whose segments found no room in the NIC's ring.
+const RETRY: Time = Time::from_us(1);
+/// Entries of the NIC's ring that a segment with a recovery takes: parameters, fence, a record read again.
+const RECOVERY_ENTRIES: u64 = 32;
 /// Bytes of IP packet that the link takes.
 const MTU: u16 = 1500;
 
 /// What the service's instructions cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
-    /// A segment, in or out.
-    pub segment: Cycles,
+    /// Segments that come.
+    pub coming: RunCosts,
+    /// Segments that leave.
+    pub going: RunCosts,
     /// An entry of a context queue.
     pub entry: Cycles,
 }
@@ -57,9 +67,9 @@ pub struct Context {
 }
 
 /// One end of a host's NIC: how frames come and go.
-pub struct Wire<C: Cpu> {
+pub struct Wire {
     /// Receives.
-    pub driver: Box<dyn DriverHalf<C>>,
+    pub driver: Box<dyn DriverHalf<SimCpu>>,
     /// Transmits.
     pub transmit: TransmitDriver,
     /// Packet buffers.
@@ -78,9 +88,9 @@ pub struct ServiceCounters {
 }
 
 /// The flows of one receive queue, with their part of the stack.
-pub struct Service<C: Cpu> {
+pub struct Service {
     pub(super) group: usize,
-    pub(super) wire: Wire<C>,
+    pub(super) wire: Wire,
     pub(super) costs: Costs,
     address: Ipv4Addr,
     pub(super) stack: Stack<Rings>,
@@ -101,6 +111,13 @@ pub struct Service<C: Cpu> {
     /// Counts.
     pub counters: ServiceCounters,
     pub(super) identification: u16,
+    /// Frames of one poll, segments of one flush.
+    pub(super) burst: usize,
+    /// The NIC reads payload where the ring has it.
+    pub(super) gathers: bool,
+    pub(super) records: Records,
+    /// Segments of one connection that came one after the other.
+    coming: Run,
 }
 
 /// What a flow-group of a service is made from.
@@ -119,13 +136,20 @@ pub struct ServicePlan {
     pub costs: Costs,
     /// For initial sequence numbers.
     pub seed: u64,
+    /// Frames of one poll, segments of one flush.
+    pub burst: usize,
+    /// The NIC reads payload where the ring has it.
+    pub gathers: bool,
+    /// Records over its connections.
+    pub records: Option<RecordPlan>,
 }
 
-impl<C: Cpu> Service<C> {
+impl Service {
     /// A service over `wire` for the applications behind `contexts`.
-    pub fn new(plan: &ServicePlan, wire: Wire<C>, contexts: Vec<Context>, space: &mut AddressSpace) -> Service<C> {
+    pub fn new(plan: &ServicePlan, wire: Wire, contexts: Vec<Context>, space: &mut AddressSpace) -> Service {
         let mut host = HostConfig::ip(vec![Address::new(plan.address, PREFIX_BITS)]);
         host.mtu = MTU;
+        host.turn_bytes = plan.costs.going.bytes_max;
         let mut ring = || Ring { at: space.data(plan.ring.into(), 4096), len: plan.ring };
         let free = (0..2 * plan.connections).map(|_| ring()).collect();
         let states = (0..plan.connections).map(|_| space.data(STATE_LINES * 64, 64)).collect();
@@ -151,16 +175,20 @@ impl<C: Cpu> Service<C> {
             next_context: plan.group % contexts.len(),
             contexts,
             dirty: Vec::new(),
-            batch: Vec::with_capacity(BURST),
+            batch: Vec::with_capacity(plan.burst),
             handled: 0,
             drops: DropCounters::default(),
             counters: ServiceCounters::default(),
             identification: 0,
+            burst: plan.burst,
+            gathers: plan.gathers,
+            records: Records::new(plan.records, plan.connections),
+            coming: Run::default(),
         }
     }
 
     /// Brings the NIC's queue up.
-    pub fn start(&mut self, cpu: &mut C) {
+    pub fn start(&mut self, cpu: &mut SimCpu) {
         self.wire.driver.start(cpu, &mut self.wire.pool);
     }
 
@@ -190,18 +218,20 @@ impl<C: Cpu> Service<C> {
     }
 
     /// The rings of connection `flow`, as an application maps them.
-    pub fn shared(&self, flow: usize) -> Option<SharedFlow> {
+    pub fn shared(&self, flow: usize) -> Option<Mapped> {
         let entry = self.flows.get(flow)?.as_ref()?;
         let (receive, transmit) = self.stack.rings(entry.connection)?;
-        Some(SharedFlow { receive: *receive, transmit: *transmit })
+        let rings = SharedFlow { receive: *receive, transmit: *transmit };
+        Some(Mapped { rings, records: self.records.of(flow).cloned() })
     }
 
     /// Takes what the NIC has, up to a burst; returns how many packets [`segment`](Self::segment) is to be called for.
-    pub fn poll(&mut self, cpu: &mut C) -> usize {
+    pub fn poll(&mut self, cpu: &mut SimCpu) -> usize {
         self.batch.clear();
         self.handled = 0;
+        self.coming = Run::default();
         cpu.enter(Part::Driver);
-        self.wire.driver.rx_burst(cpu, &mut self.wire.pool, &mut self.batch, BURST);
+        self.wire.driver.rx_burst(cpu, &mut self.wire.pool, &mut self.batch, self.burst);
         if self.wire.transmit.in_use() > 0 {
             self.wire.transmit.reclaim(cpu, &mut self.wire.pool);
         }
@@ -214,7 +244,7 @@ impl<C: Cpu> Service<C> {
     }
 
     /// Takes the next packet of those polled.
-    pub fn segment(&mut self, cpu: &mut C) {
+    pub fn segment(&mut self, cpu: &mut SimCpu) {
         let packet = self.batch[self.handled];
         self.handled += 1;
         cpu.enter(Part::Stack);
@@ -224,15 +254,15 @@ impl<C: Cpu> Service<C> {
         self.wire.pool.free(cpu, &packet);
     }
 
-    fn take(&mut self, cpu: &mut C, packet: &Packet) -> Result<(), &'static str> {
-        cpu.work(self.costs.segment);
+    fn take(&mut self, cpu: &mut SimCpu, packet: &Packet) -> Result<(), &'static str> {
         self.counters.segments_in += 1;
         if packet.flags.is_checksum_bad() {
             return Err("bad_checksum");
         }
         let Parsed { tuple, envelope, header, payload_at } = parse(cpu, packet)?;
-        let now = cpu.now();
         let known = self.stack.find(&tuple);
+        cpu.work(self.coming.add(&self.costs.coming, known.map(|id| id.number()), header.payload_len));
+        let now = cpu.now();
         if let Some(state) = known.and_then(|id| self.states.get(id.number())) {
             touch(cpu, *state);
         }
@@ -241,12 +271,20 @@ impl<C: Cpu> Service<C> {
             let placement = arrival.placement;
             let Some((receive, _)) = self.stack.rings(arrival.connection) else { return Err("no_ring") };
             let (to, first) = (receive.pieces(placement.at, placement.len), payload_at + placement.skip);
+            let seq = header.seq.0.wrapping_add(placement.skip);
+            let is_placed = self.note_report(arrival.connection.number(), seq, placement.len, packet);
             cpu.enter(Part::Copy);
-            copy_pieces(cpu, packet.span(first, first + placement.len), to);
+            let from = packet.span(first, first + placement.len);
+            if is_placed {
+                refer_pieces(cpu, from, to);
+            } else {
+                copy_pieces(cpu, from, to);
+            }
             cpu.enter(Part::Stack);
         }
         self.take_events();
         if let Some(id) = known {
+            self.acknowledge_records(id);
             self.mark(id.number());
         }
         Ok(())
@@ -286,6 +324,7 @@ impl<C: Cpu> Service<C> {
             dirty: false,
         });
         self.next_context = (self.next_context + 1) % self.contexts.len();
+        self.begin_records(id);
     }
 
     fn mark(&mut self, flow: usize) {
@@ -298,10 +337,19 @@ impl<C: Cpu> Service<C> {
 
     /// When the next timer fires; at once while there is work that found no room.
     pub fn due(&self, now: Time) -> Time {
-        if self.stack.may_transmit() || !self.dirty.is_empty() {
+        if self.stack.may_transmit() && !self.has_room() {
+            return now + RETRY;
+        }
+        if self.stack.may_transmit() || !self.dirty.is_empty() || self.records.has_commands() {
             return now;
         }
         self.stack.poll_at().unwrap_or(Time::NEVER)
+    }
+
+    /// Whether the NIC's ring takes the next segment, whatever has to go before it.
+    pub(super) fn has_room(&self) -> bool {
+        let wanted = if self.records.is_offloaded() { RECOVERY_ENTRIES } else { 1 };
+        self.wire.transmit.room() >= wanted
     }
 
     /// Packet buffers that it answers for.
@@ -322,7 +370,7 @@ impl<C: Cpu> Service<C> {
 }
 
 /// A segment reads and changes its flow's state.
-pub(super) fn touch<C: Cpu>(cpu: &mut C, state: Addr) {
+pub(super) fn touch(cpu: &mut SimCpu, state: Addr) {
     for line in 0..STATE_LINES {
         let at = state + line * 64;
         let count: u64 = cpu.load(at);

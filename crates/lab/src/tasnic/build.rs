@@ -32,6 +32,7 @@ use crate::tas::pages::{PAGE_BYTES, Pages, SharedPages};
 use crate::tas::program::{Map, SharedApp};
 use crate::tas::queue::{Place, Receiver, Sender};
 use crate::tas::rings::{Ring, Rings};
+use crate::tas::source::Source;
 use crate::world::{Core, Host};
 
 /// The network's prefix, in bits: both hosts are on it.
@@ -65,7 +66,7 @@ pub fn host(plan: &HostPlan<'_>) -> Result<(Host, Software), RunError> {
         let receiver = Receiver::new(inbound).with_doorbell(register(freed_register(number)));
         let sender = Sender::new(outbound).with_doorbell(register(written_register(number)));
         contexts.push(Context::new(inbound, outbound));
-        let mut app = RpcApp::new(plan.role, plan.rpcs(), vec![receiver], vec![sender]);
+        let mut app = RpcApp::new(plan.role, plan.rpcs(Source::Memory), vec![receiver], vec![sender]);
         app.pages = pages.clone();
         apps.push(Rc::new(RefCell::new(app)));
     }
@@ -87,7 +88,7 @@ pub fn host(plan: &HostPlan<'_>) -> Result<(Host, Software), RunError> {
     let mapped = Rc::clone(&nic);
     let map: Map = Rc::new(move |name| {
         let nic = mapped.borrow();
-        nic.flows.get(name.flow()).filter(|flow| flow.state.post.opaque == name.0).map(|flow| flow.rings)
+        nic.flows.get(name.flow()).filter(|flow| flow.state.post.opaque == name.0).map(|flow| flow.rings.into())
     });
     let slow_program = SlowProgram::new(Rc::clone(&slow));
     let mut cores = vec![Core::new(core_of(&plan.hardware, SLOW_CORE), Box::new(slow_program))];

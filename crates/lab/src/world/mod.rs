@@ -26,6 +26,7 @@ pub mod program;
 mod register_device;
 mod ring_device;
 pub mod sink;
+mod sums;
 mod waiting;
 
 use nicforge_units::{BitRate, Time};

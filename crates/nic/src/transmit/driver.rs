@@ -164,6 +164,11 @@ impl TransmitDriver {
         self.next - self.reclaimed
     }
 
+    /// Packets that find room.
+    pub fn room(&self) -> u64 {
+        self.ring.entries - self.in_use()
+    }
+
     /// Sum of entries in use over all pushes, number of pushes, and entries there are.
     pub fn occupancy(&self) -> (u64, u64, u64) {
         (self.used_sum, self.samples, self.ring.entries)

@@ -24,7 +24,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 pub use command::{Command, mark, marked};
-pub use kind::L5pKind;
+pub use kind::{L5pKind, L5pOptions};
 
 use nicforge_l5p::context::{CONTEXT_BYTES, Context, ContextId, FlowKey};
 use nicforge_l5p::engine::{Descriptor, Engine, EngineConfig, Executed, Outcome, Received};

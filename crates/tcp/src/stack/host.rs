@@ -55,18 +55,37 @@ pub struct HostConfig {
     pub gateways: Vec<IpAddr>,
     /// Every address that a packet is sent to is ours: for tests that name them as they go.
     pub any_address: bool,
+    /// Payload that a connection sends before others get their turn, in bytes; 0 is a segment. What follows one another
+    /// can be cut by a NIC and merged by a receiver.
+    pub turn_bytes: u32,
 }
 
 impl HostConfig {
     /// A host on Ethernet with the usual MTU.
     pub fn ethernet(mac: MacAddress, addresses: Vec<Address>) -> HostConfig {
-        HostConfig { medium: Medium::Ethernet, mac, mtu: 1500, addresses, gateways: Vec::new(), any_address: false }
+        HostConfig {
+            medium: Medium::Ethernet,
+            mac,
+            mtu: 1500,
+            addresses,
+            gateways: Vec::new(),
+            any_address: false,
+            turn_bytes: 0,
+        }
     }
 
     /// A host that exchanges IP packets.
     pub fn ip(addresses: Vec<Address>) -> HostConfig {
         let mac = MacAddress([0; 6]);
-        HostConfig { medium: Medium::Ip, mac, mtu: 1500, addresses, gateways: Vec::new(), any_address: false }
+        HostConfig {
+            medium: Medium::Ip,
+            mac,
+            mtu: 1500,
+            addresses,
+            gateways: Vec::new(),
+            any_address: false,
+            turn_bytes: 0,
+        }
     }
 
     /// Whether `ip` is one of ours.

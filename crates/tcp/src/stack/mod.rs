@@ -146,6 +146,8 @@ pub struct Stack<B: Buffers> {
     table: HashMap<FourTuple, u32, Secret>,
     ready: VecDeque<u32>,
     deadlines: BinaryHeap<Deadline>,
+    /// Payload that the first of those has sent in its turn.
+    turn: u32,
     answers: VecDeque<Vec<u8>>,
     neighbours: Neighbours,
     events: VecDeque<Event>,
@@ -173,6 +175,7 @@ impl<B: Buffers> Stack<B> {
             table: HashMap::with_hasher(secret),
             ready: VecDeque::new(),
             deadlines: BinaryHeap::new(),
+            turn: 0,
             answers: VecDeque::new(),
             neighbours: Neighbours::default(),
             events: VecDeque::new(),

@@ -63,13 +63,15 @@ impl<B: Buffers> Stack<B> {
             };
             let emission = self.entry_at(index).and_then(|entry| entry.connection.transmit(now));
             let Some(emission) = emission else {
+                self.turn = 0;
                 self.ready.pop_front();
                 self.settle(index);
                 continue;
             };
-            // Others get their turn after each segment.
-            if self.ready.len() > 1 {
-                self.ready.rotate_left(1);
+            self.turn += emission.header.payload_len;
+            // Others get their turn.
+            if self.turn >= self.host.turn_bytes && self.ready.len() > 1 {
+                self.next_turn();
             }
             self.counters.frames_out += 1;
             return Some(Outgoing::Segment(Departure { connection: self.id_of(index), to_mac, emission }));
@@ -80,6 +82,11 @@ impl<B: Buffers> Stack<B> {
     /// Whether something may be ready to leave now.
     pub fn may_transmit(&self) -> bool {
         !self.answers.is_empty() || !self.ready.is_empty()
+    }
+
+    fn next_turn(&mut self) {
+        self.turn = 0;
+        self.ready.rotate_left(1);
     }
 
     /// A connection has nothing more to send now.

@@ -1,0 +1,49 @@
+//! Whether records go with the connections that carry them.
+
+use nicforge_options::{Finding, ensure};
+use nicforge_stages::l5p::L5pOptions;
+
+use super::Settings;
+use crate::tas::message::STAMP_BYTES;
+use crate::tas::options::{Carrier, RpcOptions, TasOptions};
+use crate::tas::records::options::{LayerFive, NvmeOptions, RecordOptions, TlsOptions};
+
+/// Bytes of a record that are not content, at most: a command capsule.
+const OVERHEAD_MOST: u32 = 72;
+
+impl Settings {
+    /// Whether records fit the rings, contexts the NIC's table, and requests their commands.
+    pub(super) fn check_records(&self, rpc: &RpcOptions) -> Result<(), Finding> {
+        let records: RecordOptions = self.read();
+        if records.rpc_layer5 == LayerFive::Plain {
+            return Ok(());
+        }
+        ensure(!rpc.uses(Carrier::Tasnic), &["rpc_layer5", "rpc_server", "rpc_clients"], || {
+            let what = "TASNIC carries no records in the model".to_string();
+            (what, "let rpc_server and rpc_clients be \"linux\" or \"tas\"".to_string())
+        })?;
+        let is_nvme = records.rpc_layer5 == LayerFive::Nvme;
+        ensure(!is_nvme || rpc.rpc_bytes == STAMP_BYTES, &["rpc_bytes", "rpc_layer5"], || {
+            let what = format!("a request of {} bytes is no command of NVMe", rpc.rpc_bytes);
+            (what, format!("set rpc_bytes to {STAMP_BYTES}: the bytes of a command that are used"))
+        })?;
+        let content = if is_nvme {
+            self.read::<NvmeOptions>().nvme_pdu_kib << 10
+        } else {
+            self.read::<TlsOptions>().tls_record_bytes
+        };
+        let largest = content.min(rpc.rpc_bytes.max(rpc.rpc_answer_bytes.unwrap_or(0))) + OVERHEAD_MOST;
+        let ring = self.read::<TasOptions>().tas_buffer_kib << 10;
+        ensure(largest <= ring, &["tas_buffer_kib", "tls_record_bytes", "nvme_pdu_kib"], || {
+            let what = format!("a record of {largest} bytes does not fit a connection's buffer of {ring}");
+            (what, format!("set tas_buffer_kib to {} or more", (largest >> 10) + 1))
+        })?;
+        let groups = rpc.rpc_app_cores.max(self.read::<TasOptions>().tas_fast_cores);
+        let (wanted, there) = (2 * (groups * rpc.rpc_connections) as u64, self.read::<L5pOptions>().l5p_contexts);
+        ensure(wanted <= there, &["l5p_contexts", "rpc_connections"], || {
+            let what =
+                format!("{wanted} contexts, two for each connection that a core may have; the table has {there}");
+            (what, format!("set l5p_contexts to {wanted} or more"))
+        })
+    }
+}

@@ -1,0 +1,341 @@
+//! Records between messages and TCP, worked on by a core or by the NIC (autonomous offload).
+//!
+//! ```text
+//!  app.rs: messages ── RecordFlow ── a connection's rings ── service.rs: TCP ── NIC with stage `l5p`
+//!                       │ tls.rs, nvme.rs: framing            │ offload.rs: marks, commands, reports, answers
+//!                       └ message map, reports, questions
+//! ```
+//!
+//! Bytes are really encrypted or digested, by the NIC's engine or by the same code on the core; keys follow from ports,
+//! as there are no handshakes. A core's time for it is set by options, the NIC's by the stage.
+
+mod nvme;
+pub mod offload;
+pub mod options;
+#[cfg(test)]
+mod tests;
+mod tls;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use nicforge_l5p::context::{ContextId, FlowKey, Start, State};
+use nicforge_l5p::counters::Counters;
+use nicforge_l5p::driver::{Layer5, MessageMap, ResyncAnswer, TxDriver, TxMessageState};
+use nicforge_l5p::engine::Received;
+use nicforge_l5p::host::Piece;
+use nicforge_l5p::nvme::NvmeState;
+use nicforge_l5p::port::Reports;
+use nicforge_l5p::sequence::Seq;
+use nicforge_nic::Segment;
+use nicforge_platform::Cpu;
+use nicforge_platform::sim::SimCpu;
+use nicforge_stages::l5p::Command;
+use nicforge_units::Cycles;
+
+use super::app::Role;
+use super::source::MessagePlace;
+pub use nvme::Buffers;
+use nvme::NvmeLayer;
+use options::{LayerFive, RecordsBy};
+use tls::TlsLayer;
+
+/// Bytes of a page.
+const PAGE_BYTES: usize = 4096;
+/// An MTU: no dump makes the NIC read more.
+const DUMP_BYTES_MAX: u32 = 1500;
+
+/// A connection's records as its kernel and its application share them.
+pub type SharedRecords = Rc<RefCell<RecordFlow>>;
+
+/// A record that is not what its sender wrote: the connection cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damaged;
+
+/// What records cost a core.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordCosts {
+    /// Each record.
+    pub record: Cycles,
+    /// Each byte that a core encrypts, in cycles.
+    pub encrypt: f64,
+    /// Each byte that a core decrypts, in cycles.
+    pub decrypt: f64,
+    /// Each page of data that comes.
+    pub page: Cycles,
+    /// A digest that a core computes, beside its bytes.
+    pub digest: Cycles,
+    /// Each byte of a digest, in cycles.
+    pub digest_byte: f64,
+    /// A special descriptor for the NIC, or an answer to it.
+    pub command: Cycles,
+    /// A buffer that the NIC is told of.
+    pub buffer: Cycles,
+}
+
+/// What a host's records are like.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordPlan {
+    /// Their protocol.
+    pub layer: LayerFive,
+    /// Which end of connections this is.
+    pub role: Role,
+    /// Who works on them.
+    pub by: RecordsBy,
+    /// Content of a record at most, in bytes.
+    pub content_max: u32,
+    /// The number of the first context on the NIC; each connection has two.
+    pub first_context: u32,
+    /// Buffers of the first connection's answers; those of the others follow.
+    pub buffers: Buffers,
+    /// What they cost a core.
+    pub costs: RecordCosts,
+}
+
+/// Where a connection's streams begin, and which contexts of the NIC they have.
+#[derive(Clone, Copy, Debug)]
+struct Beginning {
+    /// From this end to the other.
+    outward: FlowKey,
+    transmit: Start,
+    receive: Start,
+    transmit_context: ContextId,
+    receive_context: ContextId,
+}
+
+enum Layer {
+    Tls(Box<TlsLayer>),
+    Nvme(Box<NvmeLayer>),
+}
+
+/// How records came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordCounts {
+    /// Records that were written.
+    pub sent: u64,
+    /// Records on which the NIC did all the work.
+    pub offloaded: u64,
+    /// Records on which it did a part; software did that part again.
+    pub partly_offloaded: u64,
+    /// Records on which software did the work.
+    pub not_offloaded: u64,
+    /// Bytes that software encrypted again.
+    pub encrypted_again_bytes: u64,
+    /// Bytes that the NIC put where they belong, so that no core copied them.
+    pub placed_bytes: u64,
+}
+
+/// The records of one end of a connection.
+pub struct RecordFlow {
+    plan: RecordPlan,
+    beginning: Beginning,
+    layer: Layer,
+    written: u64,
+    placed_bytes: u64,
+    sent: SentRecords,
+    driver: TxDriver,
+    reports: Reports,
+    /// Commands that the NIC must have before what was written leaves.
+    commands: Vec<Command>,
+}
+
+/// Records that may have to be sent again.
+struct SentRecords(MessageMap);
+
+impl Layer5 for SentRecords {
+    fn l5o_get_tx_msgstate(&self, tcpsn: Seq) -> TxMessageState {
+        self.0.find(tcpsn)
+    }
+
+    // Nothing comes in here that could be asked about.
+    fn l5o_resync_rx_req(&mut self, _tcpsn: Seq) {}
+}
+
+impl RecordCosts {
+    fn digest_of(&self, bytes: u64) -> Cycles {
+        Cycles(self.digest.0 + cycles(self.digest_byte, bytes).0)
+    }
+}
+
+impl RecordPlan {
+    /// The state that a context of `flow` begins with.
+    fn state_of(&self, flow: &FlowKey) -> State {
+        if self.layer == LayerFive::Nvme { NvmeState::state(nvme::DIGESTS) } else { tls::state_of(flow) }
+    }
+
+    /// The protocol's name in the registry.
+    fn protocol(&self) -> &'static str {
+        if self.layer == LayerFive::Nvme { "nvme_tcp" } else { "tls" }
+    }
+}
+
+impl RecordFlow {
+    fn new(plan: RecordPlan, flow: usize, beginning: Beginning) -> RecordFlow {
+        let Beginning { outward, transmit, receive, receive_context, .. } = beginning;
+        let layer = match plan.layer {
+            LayerFive::Nvme => {
+                let Buffers { at, each, count } = plan.buffers;
+                let at = at + flow as u64 * u64::from(count) * u64::from(each);
+                let buffers = Buffers { at, each, count };
+                Layer::Nvme(Box::new(NvmeLayer::new(plan.role, transmit.tcpsn, receive.tcpsn, buffers)))
+            }
+            _ => Layer::Tls(Box::new(TlsLayer::new(&outward, receive, receive_context))),
+        };
+        RecordFlow {
+            plan,
+            beginning,
+            layer,
+            written: 0,
+            placed_bytes: 0,
+            sent: SentRecords(MessageMap::new(transmit.tcpsn)),
+            driver: TxDriver::new(transmit, plan.state_of(&outward), DUMP_BYTES_MAX),
+            reports: Reports::new(receive.tcpsn),
+            commands: Vec::new(),
+        }
+    }
+
+    /// Who works on them.
+    pub fn by(&self) -> RecordsBy {
+        self.plan.by
+    }
+
+    /// The content of the next record, of `left` bytes that shall go.
+    pub fn content(&self, left: u32) -> u32 {
+        left.min(self.plan.content_max)
+    }
+
+    /// Bytes of a record that are not content.
+    pub fn overhead(&self) -> u32 {
+        match &self.layer {
+            Layer::Tls(_) => tls::OVERHEAD_BYTES,
+            Layer::Nvme(_) => NvmeLayer::overhead(self.plan.role),
+        }
+    }
+
+    /// Writes the record of `content` bytes that `fill` writes, from `place` on. It will lie in `pieces` of the ring.
+    pub fn write(
+        &mut self,
+        cpu: &mut SimCpu,
+        content: u32,
+        place: MessagePlace,
+        pieces: [Segment; 2],
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Vec<u8> {
+        let mut record = match &self.layer {
+            Layer::Tls(_) => TlsLayer::frame(content, fill),
+            Layer::Nvme(layer) => layer.frame(content, place, fill),
+        };
+        let costs = &self.plan.costs;
+        cpu.work(costs.record);
+        if self.plan.by.is_nic() {
+            let pieces = pieces.into_iter().filter(|piece| piece.len > 0);
+            let pieces = pieces.map(|piece| Piece { address: piece.at.0, bytes: piece.len });
+            self.sent.0.push(self.written, pieces.collect());
+            if let Layer::Nvme(layer) = &self.layer
+                && let Some((id, state)) = layer.placement(place)
+            {
+                cpu.work(costs.buffer);
+                self.commands.push(Command::Add(self.beginning.receive_context, id, state));
+            }
+        } else {
+            match &mut self.layer {
+                Layer::Tls(layer) => layer.seal(cpu, costs, self.written, &mut record),
+                Layer::Nvme(layer) => layer.seal(cpu, costs, &mut record),
+            }
+        }
+        self.written += 1;
+        record
+    }
+
+    /// Takes the next bytes of the receive ring.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let mut done = 0;
+        for stretch in self.reports.take(bytes.len()) {
+            let here = &bytes[done..done + stretch.bytes];
+            match &mut self.layer {
+                Layer::Tls(layer) => layer.push(here, &stretch.received),
+                Layer::Nvme(layer) => layer.push(here, &stretch.received),
+            }
+            done += stretch.bytes;
+        }
+    }
+
+    /// The content of the next record, if it is whole.
+    ///
+    /// # Errors
+    /// [`Damaged`].
+    pub fn read(&mut self, cpu: &mut SimCpu) -> Result<Option<Vec<u8>>, Damaged> {
+        let costs = &self.plan.costs;
+        let content = match &mut self.layer {
+            Layer::Tls(layer) => layer.read(cpu, costs)?,
+            Layer::Nvme(layer) => layer.read(cpu, costs)?.map(|answer| {
+                if let (Some(id), true) = (answer.ends, self.plan.by.is_nic()) {
+                    self.commands.push(Command::Delete(self.beginning.receive_context, id));
+                }
+                answer.content
+            }),
+        };
+        if let Some(content) = &content {
+            cpu.work(costs.record);
+            cpu.work(Cycles(costs.page.0 * (content.len() / PAGE_BYTES) as u64));
+        }
+        Ok(content)
+    }
+
+    /// How records came.
+    pub fn counts(&self) -> RecordCounts {
+        let counts = RecordCounts { sent: self.written, placed_bytes: self.placed_bytes, ..RecordCounts::default() };
+        match &self.layer {
+            Layer::Tls(layer) => {
+                let read = layer.counters();
+                RecordCounts {
+                    offloaded: read.offloaded,
+                    partly_offloaded: read.partly_offloaded,
+                    not_offloaded: read.not_offloaded,
+                    encrypted_again_bytes: read.encrypted_again_bytes,
+                    ..counts
+                }
+            }
+            Layer::Nvme(layer) => {
+                let [offloaded, not_offloaded] = layer.checked();
+                RecordCounts { offloaded, not_offloaded, ..counts }
+            }
+        }
+    }
+
+    /// What the driver counted of recoveries.
+    pub fn driver_counters(&self) -> Counters {
+        self.driver.counters()
+    }
+
+    /// Notes what the NIC said of bytes that came. Tells whether they already are where they belong.
+    fn note(&mut self, seq: Seq, bytes: usize, received: &Received) -> bool {
+        self.reports.note(seq, bytes, received);
+        if let Some(tcpsn) = received.resync {
+            match &mut self.layer {
+                Layer::Tls(layer) => layer.asked(tcpsn),
+                Layer::Nvme(layer) => layer.asked(tcpsn),
+            }
+        }
+        if received.is_placed {
+            self.placed_bytes += bytes as u64;
+        }
+        received.is_placed
+    }
+
+    fn acknowledge(&mut self, tcpsn: Seq) {
+        self.sent.0.acknowledge(tcpsn);
+        self.driver.acknowledge(tcpsn);
+    }
+
+    fn take_answers(&mut self) -> Vec<ResyncAnswer> {
+        match &mut self.layer {
+            Layer::Tls(layer) => layer.take_answers(),
+            Layer::Nvme(layer) => layer.take_answers(),
+        }
+    }
+}
+
+fn cycles(each: f64, bytes: u64) -> Cycles {
+    Cycles((each * bytes as f64).round() as u64)
+}
