@@ -31,7 +31,8 @@ fn toml_paths(folder: &str) -> Vec<PathBuf> {
     }
     // Stage `p4` and interface `flexnic` come with the command, whose own tests check these.
     paths.retain(|path| {
-        let with_p4 = ["p4-router.toml", "flexkvs.toml", "flexnic-steering.toml", "fx-04.toml", "fx-t2.toml"];
+        let with_p4 =
+            ["p4-router.toml", "flexkvs.toml", "flexnic-steering.toml", "fx-04.toml", "fx-t2.toml", "tn-ext.toml"];
         !with_p4.iter().any(|name| path.ends_with(name))
     });
     paths.sort();

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | hairpin/ | forwards packets of known flows without software |
 //! | l5p/ | autonomous offloads: TLS, NVMe/TCP and iSCSI in TCP streams that software runs |
+//! | tcpdump.rs, trace.rs, limits.rs | copies of frames, what happened to connections, bounds for them |
 //! | suite.rs | tests that every stage passes |
 //! | responder/ | answers for a live port's own addresses (ARP, neighbour discovery, echo), and follows its next hop |
 //!
@@ -11,10 +12,13 @@
 
 pub mod hairpin;
 pub mod l5p;
+pub mod limits;
 mod registry;
 pub mod responder;
 #[cfg(any(test, feature = "suite"))]
 pub mod suite;
+pub mod tcpdump;
+pub mod trace;
 
 pub use registry::{
     Build, BuiltStage, KnownFlow, KnownFlows, StageEntry, StageError, StageGround, StageKind, StagePlan, Stages, Start,

@@ -14,6 +14,9 @@ use nicforge_platform::Live;
 
 use crate::hairpin::{HairpinKind, TableFull};
 use crate::l5p::L5pKind;
+use crate::limits::LimitsKind;
+use crate::tcpdump::TcpdumpKind;
+use crate::trace::TraceKind;
 
 /// A stage's declaration, and how it is built.
 pub trait StageKind {
@@ -226,6 +229,9 @@ impl Stages {
         let mut all = Stages::default();
         all.add::<HairpinKind>();
         all.add::<L5pKind>();
+        all.add::<TcpdumpKind>();
+        all.add::<TraceKind>();
+        all.add::<LimitsKind>();
         all
     }
 

@@ -22,6 +22,7 @@ pub mod segment;
 pub mod seq;
 pub mod socket;
 pub mod stack;
+pub mod watch;
 
 pub use config::Config;
 pub use seq::{Seq, Span};

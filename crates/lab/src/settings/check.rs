@@ -129,7 +129,12 @@ impl Settings {
             let what = format!("{groups} flow-groups, and {} has islands for {there}", machine.name);
             (what, format!("set tasnic_flow_groups to {there} or less"))
         })?;
+        let beside = usize::from(!self.stages().is_empty());
         let (fpcs, have) = (tasnic.tasnic_pre_fpcs + tasnic.tasnic_post_fpcs + 1, npu.map_or(0, |npu| npu.core.fpcs));
+        ensure(fpcs + beside <= have || beside == 0, &["stages"], || {
+            let what = format!("the pipeline takes {fpcs} of an island's {have} FPCs, and leaves none to stages");
+            (what, "set fewer tasnic_pre_fpcs or tasnic_post_fpcs".to_string())
+        })?;
         ensure(fpcs <= have, &["tasnic_pre_fpcs", "tasnic_post_fpcs"], || {
             let what = format!("a flow-group takes {fpcs} FPCs, and an island has {have}");
             (what, format!("let tasnic_pre_fpcs and tasnic_post_fpcs be {} together", have - 1))

@@ -168,6 +168,9 @@ impl<'a> Chosen<'a> {
             self.add_named("stage", L5pKind::NAME);
         }
         self.add_if::<TasnicOptions>(self.settings.read::<RpcOptions>().uses(Carrier::Tasnic));
+        if self.settings.read::<RpcOptions>().rpc_server == Carrier::Tasnic {
+            self.stages();
+        }
         self.add::<TransmitOptions>();
         self.add::<PoolOptions>();
         self.add::<RssOptions>();

@@ -12,6 +12,7 @@ use nicforge_units::{Cycles, Time};
 use super::drive::Reads;
 use super::flow::RpcFlow;
 use super::message::Message;
+use super::pages::SharedPages;
 use super::queue::{Receiver, Sender};
 use super::rings::Mapped;
 use super::source::Source;
@@ -119,6 +120,8 @@ pub struct RpcApp {
     pub(super) flows: BTreeMap<FlowName, RpcFlow>,
     /// Connections about which the service has to be told.
     pub(super) untold: Vec<FlowName>,
+    /// Where received payload lies, if connections share its memory.
+    pub pages: Option<SharedPages>,
     /// What the client saw.
     pub results: RpcResults,
     /// Entries that are none, or name no connection.
@@ -142,6 +145,7 @@ impl RpcApp {
             outbound,
             flows: BTreeMap::new(),
             untold: Vec::new(),
+            pages: None,
             results: RpcResults::new(),
             bad_entries: 0,
             reads: None,
@@ -244,7 +248,10 @@ impl RpcApp {
             cpu.work(self.plan.call);
             let mut right = true;
             for piece in flow.next_read(flow.readable.min(left)).into_iter().filter(|piece| piece.len > 0) {
-                right &= flow.coming.read(cpu.bytes(piece.at, piece.len as usize));
+                let places = self.pages.as_ref().map_or_else(|| vec![piece], |pages| pages.borrow().read(piece));
+                for place in places {
+                    right &= flow.coming.read(cpu.bytes(place.at, place.len as usize));
+                }
             }
             self.results.wrong += u64::from(!right);
             if flow.coming.done == size {

@@ -10,6 +10,7 @@ use nicforge_interfaces::kernel::Frame;
 use nicforge_nic::{DriverCosts, Nic, Pool};
 use nicforge_platform::sim::{DmaPort, Hardware, Host as SimHost, Lent, SimCore, SimCpu, SimDma};
 use nicforge_platform::{AddressSpace, Owner, Sim};
+use nicforge_tcp::Config;
 use nicforge_units::{Cycles, Time};
 use nicforge_wire::link::Link;
 use nicforge_wire::rss::IndirectionTable;
@@ -29,7 +30,7 @@ use crate::machine::Machine;
 use crate::run::options::Clock;
 use crate::run::{RunError, core_of, driver_costs, nic_spec, queue_of, rss_of};
 use crate::settings::Settings;
-use crate::systems::options::LinkOptions;
+use crate::systems::options::{LinkOptions, TcpOptions};
 use crate::tasnic::{SharedNic, SharedSlow};
 use crate::world::sink::Sink;
 use crate::world::{Core, End, Host, Outside, Place, RingDevice, World};
@@ -40,6 +41,8 @@ const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 /// Of the client's connections; one each.
 const FIRST_CLIENT_PORT: u16 = 40_000;
+/// A handshake's segment is sent again after this time at first (TAS, FlexTOE).
+const HANDSHAKE_RETRY: Time = Time::from_ms(10);
 /// Buffers beside those of rings and of the core's cache.
 const SPARE_BUFFERS: usize = 512;
 
@@ -246,6 +249,11 @@ impl<'a> HostPlan<'a> {
         let chain = self.chain(&mut laid.space)?;
         let mut nics = laid.take_nics(vec![chain], |_| nic_spec(&self.hardware, 0));
         Ok(Parts { nic: nics.remove(0), groups, apps, pool: laid.pool, space: laid.space })
+    }
+
+    /// TCP's options. A lost handshake is repeated soon, so that all connections are open when a window begins.
+    pub fn tcp_config(&self) -> Config {
+        Config { rto_initial: HANDSHAKE_RETRY, ..self.settings.read::<TcpOptions>().config() }
     }
 
     /// Both queues between each application core and each flow-group, from both sides.

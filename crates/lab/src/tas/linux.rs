@@ -20,7 +20,7 @@ options! {
     pub struct LinuxOptions {
         /// Instructions of driver, IP and TCP for a segment, in or out.
         linux_segment_cycles: u32 = 2000, "cycles", Allowed::Whole(0, 100_000),
-            source "estimate: profiles of key-value servers on Linux (TAS, EuroSys 2019): about 6000 cycles a request in driver, IP and TCP, with two data segments and an acknowledgment";
+            source "estimate: about 6000 cycles a request in driver, IP and TCP, with two data segments and an acknowledgment; after TAS (EuroSys 2019), whose table was not at hand";
         /// Instructions of a system call of a socket, with the share of `epoll_wait` that goes with it.
         linux_call_cycles: u32 = 4000, "cycles", Allowed::Whole(0, 100_000),
             source "estimate: as above, about 8000 cycles a request in sockets and epoll, with two calls";

@@ -23,6 +23,7 @@ mod linux;
 mod measure;
 pub(crate) mod message;
 pub mod options;
+pub(crate) mod pages;
 mod plan;
 pub(crate) mod program;
 pub(crate) mod queue;

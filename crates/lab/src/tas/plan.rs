@@ -24,7 +24,6 @@ use super::source::{Files, Source};
 use crate::assembly::BuildError;
 use crate::run::RunError;
 use crate::run::stages::plan_of;
-use crate::systems::options::TcpOptions;
 
 /// A record may reach behind its file's end: header and tag.
 const BEHIND_FILES: u64 = 4096;
@@ -91,7 +90,7 @@ impl HostPlan<'_> {
             // A core's connections are its application's, which knows no other group.
             group: if kernel { 0 } else { group },
             address: self.address(),
-            config: self.settings.read::<TcpOptions>().config(),
+            config: self.tcp_config(),
             ring: tas.tas_buffer_kib << 10,
             connections: self.settings.read::<RpcOptions>().rpc_connections,
             costs: if kernel { self.kernel_costs(&linux) } else { self.service_costs(&tas) },

@@ -125,6 +125,10 @@ impl SlowPath {
         }
         let rings = self.stack.rings(numbered.id).map(|(receive, transmit)| [*receive, *transmit]);
         self.stack.hand_over(numbered.id);
+        if let (Some(pages), Some([receive, _])) = (&self.nic.borrow().pages, rings) {
+            let all = receive.pieces(0, receive.len);
+            all.into_iter().for_each(|piece| pages.borrow_mut().free(piece));
+        }
         let Rings { free } = self.stack.buffers_mut();
         free.extend(rings.into_iter().flatten());
         if let Some((port, remote)) = self.numbers.next_port() {

@@ -49,7 +49,7 @@ fn sum(one: &StageTime, other: &StageTime) -> StageTime {
     }
 }
 
-/// What stages did in a `window` between two moments; none of them, without a NIC processor.
+/// The work of stages in a `window` between two moments; none, without a NIC processor.
 pub fn between(before: &[StageSnapshot], after: &[StageSnapshot], window: Time) -> Vec<StageFigures> {
     let each = before.iter().zip(after).map(|(before, after)| {
         let since = |get: fn(&StageTime) -> u64| (get(&after.time) - get(&before.time)) as f64;
@@ -95,6 +95,7 @@ impl Nic {
             ("probes", counters.probes),
             ("dma_operations", self.dma_operations()),
         ]);
+        named.extend(self.extensions.iter().flat_map(|extensions| extensions.counters()));
         for group in &self.groups {
             let state = group.cache.counters;
             let each = [("state_local", state.local), ("state_cls", state.cls), ("state_emem", state.emem)];

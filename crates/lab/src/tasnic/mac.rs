@@ -8,6 +8,7 @@ use nicforge_platform::sim::NicConfig;
 use nicforge_units::{BitRate, Bytes, Time};
 
 use super::nic::{Event, Nic};
+use super::options::Layout;
 use super::work::{Kind, Work};
 
 /// Frames are padded to this length, in bytes without FCS.
@@ -97,15 +98,29 @@ impl Nic {
     /// A frame enters the pipeline.
     fn receive(&mut self, frame: Vec<u8>) {
         let arrival = self.arrivals.number();
-        self.begin(Work { kind: Kind::Rx, frame, arrival, ..Work::default() });
+        if let Some(frame) = self.stages_take(frame, arrival) {
+            self.begin(Work { kind: Kind::Rx, frame, arrival, ..Work::default() });
+        }
+    }
+
+    /// Frame number `arrival` has gone before it became an event: those behind it do not wait for it.
+    pub(super) fn never_comes(&mut self, arrival: u64) {
+        if self.options.tasnic_layout == Layout::RunToCompletion {
+            return self.buffer_is_free(Kind::Rx);
+        }
+        let nothing = self.works.put(Work { kind: Kind::Rx, is_over: true, ..Work::default() });
+        self.arrivals.put(arrival, nothing);
+        self.npu.at(self.reordered, Event::Reordered);
     }
 
     /// A frame is another's, or nobody's: it goes to the slow path, and its buffer is free.
     pub(super) fn except(&mut self, number: u32) {
         if let Some(work) = self.works.take(number) {
-            self.counters.exceptions += 1;
             self.buffer_is_free(work.kind);
-            self.hand_to_slow_path(work.frame);
+            if !work.frame.is_empty() {
+                self.counters.exceptions += 1;
+                self.hand_to_slow_path(work.frame);
+            }
         }
     }
 
@@ -124,8 +139,14 @@ impl Nic {
         }
     }
 
-    /// A frame leaves by the port. `buffer` says whose buffer it is in.
+    /// A frame leaves by the stages and the port. `buffer` says whose buffer it is in.
     pub(super) fn send(&mut self, bytes: Vec<u8>, buffer: Option<Kind>) {
+        if let Some(bytes) = self.stages_send(bytes, buffer) {
+            self.put_on_wire(bytes, buffer);
+        }
+    }
+
+    pub(super) fn put_on_wire(&mut self, bytes: Vec<u8>, buffer: Option<Kind>) {
         let mut frame = Frame::from(bytes);
         frame.complete(TxOffload { l3_checksum: true, l4_checksum: true, ..TxOffload::default() });
         let on_wire = Bytes(frame.len().max(FRAME_LEAST) as u64) + self.mac.overhead;

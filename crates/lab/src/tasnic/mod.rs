@@ -5,6 +5,7 @@
 //!             stages.rs │     (npu)      fast::receive …   │    transfer.rs
 //!  contexts.rs: doorbells, entries ─► pre (AC)             └► queue_manager.rs ─► pre (TX)
 //!  slow.rs: connections, rates, timeouts (RETX), on a host core; slow_queues.rs: its way to the NIC; closing.rs: their end
+//!  extensions.rs: stages before and behind, on FPCs that are free
 //!  witness.rs: beside all that, checks the order of what leaves
 //! ```
 //!
@@ -15,7 +16,9 @@ pub(crate) mod build;
 mod closing;
 mod contexts;
 mod device;
+mod extensions;
 pub(crate) mod figures;
+mod flow;
 mod mac;
 mod nic;
 pub mod options;

@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, VecDeque};
 
 use nicforge_interfaces::kernel::Frame;
 use nicforge_nic::DropCounters;
+use nicforge_nic::stage::Alone;
 use nicforge_platform::sim::npu::{
     Cam, Direct, DmaEngine, Happened, NpuConfig, Processor, Reorder, StateCache, ThreadId,
 };
-use nicforge_platform::sim::{DmaPort, Host as SimHost, Lent, NicConfig};
-use nicforge_tcp::fast::Flow;
-use nicforge_tcp::stack::FourTuple;
+use nicforge_platform::sim::{DmaPort, Host as SimHost, Lent, NicConfig, SimDma};
 use nicforge_units::Time;
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::contexts::Contexts;
+use super::extensions::Extensions;
+use super::flow::NicFlow;
 use super::mac::Mac;
 use super::options::{Layout, TasnicOptions};
 use super::pools::Pools;
@@ -24,7 +25,7 @@ use super::slow_queues::SlowQueues;
 use super::transfer::Operation;
 use super::witness::Witness;
 use super::work::{Kind, Slab, Work};
-use crate::tas::rings::SharedFlow;
+use crate::tas::pages::SharedPages;
 
 /// Queues of the pre-processing pool.
 pub const FROM_WIRE: usize = 0;
@@ -50,15 +51,19 @@ pub enum Job {
     Doorbell(usize),
     /// A frame for the slow path.
     Exception(u32),
+    /// A frame at the stages before and behind the pipeline.
+    Stages(u32),
 }
 
-/// What happens on the NIC beside its threads.
+/// Events of the NIC beside its threads.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
     /// A register write arrives.
     Register(u32, u64),
     /// The reordering block lets events go.
     Reordered,
+    /// A frame comes to the stages before and behind the pipeline.
+    Stages(u32),
     /// A DMA operation begins on the bus.
     Transfer(u32),
     /// One is complete.
@@ -73,66 +78,13 @@ pub enum Event {
     Idle,
 }
 
-/// A connection on the NIC.
-#[derive(Debug)]
-pub struct NicFlow {
-    /// Its state: the fast path's.
-    pub state: Flow,
-    /// Both ends, ours first.
-    pub tuple: FourTuple,
-    /// Its rings in host memory.
-    pub rings: SharedFlow,
-    /// Payload of a segment at most.
-    pub mss: u32,
-    /// Its flow-group.
-    pub group: usize,
-    /// The clock of its time stamps when it was installed, and when that was.
-    pub clock: (u32, Time),
-    /// Entries of its application so far, and how many come before the last, which closes: entries pass one another.
-    pub entries: u16,
-    pub closes_after: Option<u16>,
-    /// Turns at its state: the next to give, the next to take.
-    pub tickets: (u64, u64),
-    /// Events whose turn has not come.
-    pub waiting: Vec<(u64, ThreadId, u32)>,
-    /// TX events at the protocol stage so far, and events of all kinds.
-    pub departed: u64,
-    pub version: u64,
-    /// Events and messages of it that are under way.
-    pub held: u64,
-    /// The slow path has taken it away; its number is free once nothing is under way.
-    pub is_gone: bool,
-}
-
-impl NicFlow {
-    /// A connection without events, of the first flow-group, whose clock was something at some time.
-    pub fn new(state: Flow, tuple: FourTuple, rings: SharedFlow, clock: (u32, Time)) -> NicFlow {
-        NicFlow {
-            state,
-            tuple,
-            rings,
-            mss: 0,
-            group: 0,
-            clock,
-            entries: 0,
-            closes_after: None,
-            tickets: (0, 0),
-            waiting: Vec::new(),
-            departed: 0,
-            version: 0,
-            held: 0,
-            is_gone: false,
-        }
-    }
-}
-
 /// A flow-group: what an island keeps.
 pub struct Group {
     /// State before external memory.
     pub cache: StateCache,
     /// Post-processing's part in CLS.
     pub post: Direct,
-    /// What leaves, in the protocol stage's order.
+    /// Events on their way out, in the protocol stage's order.
     pub out: Reorder<u32>,
 }
 
@@ -166,6 +118,10 @@ pub struct NicPlan<'a> {
     pub npu: &'a NpuConfig,
     pub nic: &'a NicConfig,
     pub options: TasnicOptions,
+    /// Before and behind the pipeline.
+    pub stages: Option<Alone<SimDma>>,
+    /// Where received payload lies, if connections share its memory.
+    pub pages: Option<SharedPages>,
     pub seed: u64,
 }
 
@@ -201,14 +157,16 @@ pub struct Nic {
     pub(super) random: Pcg64,
     /// Looks at the order of what leaves.
     pub(super) witness: Witness,
+    pub(super) extensions: Option<Extensions>,
+    pub pages: Option<SharedPages>,
 }
 
 impl Nic {
     /// An idle NIC without connections.
-    pub fn new(plan: &NicPlan<'_>, contexts: Contexts, slow: SlowQueues) -> Nic {
-        let (npu, options) = (plan.npu, plan.options.clone());
+    pub fn new(plan: NicPlan<'_>, contexts: Contexts, slow: SlowQueues) -> Nic {
+        let (npu, options) = (plan.npu, plan.options);
         let groups = options.tasnic_flow_groups;
-        let (pools, plans) = Pools::new(&options);
+        let (pools, plans) = Pools::new(&options, plan.stages.is_some().then_some(npu.core.fpcs));
         let group = |_| Group {
             cache: StateCache::new(&npu.memory),
             post: Direct::new(npu.memory.cls_flows),
@@ -243,6 +201,8 @@ impl Nic {
             sent: VecDeque::new(),
             random: Pcg64::seed_from_u64(plan.seed),
             witness: Witness::default(),
+            pages: plan.pages,
+            extensions: plan.stages.map(|stages| Extensions::new(stages, npu.core.clock)),
             options,
         }
     }
@@ -252,6 +212,10 @@ impl Nic {
         while let Some(happened) = self.npu.next(until) {
             match happened {
                 Happened::Mark { thread, job: Job::Work(work), mark } => self.step(thread, work, mark),
+                Happened::Mark { thread, job: Job::Stages(frame), .. } => {
+                    let waits = self.extensions.as_mut().map_or(Time::ZERO, |extensions| extensions.waits(frame));
+                    self.npu.proceed(thread, waits);
+                }
                 Happened::Mark { thread, .. } => self.npu.proceed(thread, Time::ZERO),
                 Happened::Done { pool, job } => self.done(pool, job),
                 Happened::Event(event) => self.take_event(event, host, port),
@@ -262,6 +226,7 @@ impl Nic {
     fn take_event(&mut self, event: Event, host: &mut Lent<SimHost>, port: &mut Lent<DmaPort>) {
         match event {
             Event::Register(index, value) => self.write_register(index, value),
+            Event::Stages(frame) => self.run_stages(frame, host, port),
             Event::Reordered => self.release_arrivals(),
             Event::Transfer(operation) => self.transfer(operation, host, port),
             Event::Complete(operation) => self.complete(operation),
@@ -333,6 +298,7 @@ impl Nic {
             Job::Entry(entry) => self.place_entry(entry),
             Job::Doorbell(context) => self.take_entries(context),
             Job::Exception(exception) => self.pass_to_host(exception),
+            Job::Stages(frame) => self.passed(frame),
         }
     }
 
@@ -378,11 +344,12 @@ impl Nic {
 
     /// Frames that came and are no events yet.
     pub(super) fn waiting_frames(&self) -> u64 {
-        self.mac.waiting() as u64
+        self.mac.waiting() as u64 + self.extensions.as_ref().map_or(0, Extensions::coming)
     }
 
     /// Events, operations and frames inside.
     pub fn inside(&self) -> usize {
-        self.works.len() + self.operations.len() + self.mac.waiting()
+        let at_stages = self.extensions.as_ref().map_or(0, Extensions::inside);
+        self.works.len() + self.operations.len() + self.mac.waiting() + at_stages
     }
 }

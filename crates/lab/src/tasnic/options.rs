@@ -12,6 +12,18 @@ choice! {
     }
 }
 
+choice! {
+    /// Where payload of connections lies.
+    pub enum Payload {
+        /// In host memory, in rings of each connection's own.
+        Host = "host",
+        /// In host memory; received payload in buffers that all connections share.
+        Shared = "shared",
+        /// In the NIC's memory.
+        Nic = "nic",
+    }
+}
+
 options! {
     /// TCP on a NIC processor (TASNIC).
     pub struct TasnicOptions {
@@ -25,6 +37,8 @@ options! {
         tasnic_post_fpcs: usize = 4, "FPCs", Allowed::Whole(1, 8), source "TASNIC thesis, section 3.6.4";
         /// Flow-groups, each on an island of its own; a hash of addresses and ports chooses one.
         tasnic_flow_groups: usize = 4, "groups", Allowed::Whole(1, 31), source "TASNIC thesis, section 3.6.4";
+        /// Where payload lies: in host memory, there with receive buffers that all connections share as rxBisect's cores do, or in the NIC's memory.
+        tasnic_payload: Payload = Payload::Host, "", Payload::ALLOWED, source "TASNIC thesis, chapter 3: private buffers of each connection";
         /// How long the NIC answers for a connection after both ends have closed it.
         tasnic_linger_ms: f64 = 10.0, "ms", Allowed::Number(0.0, 100_000.0), source "FlexTOE: state is freed after 10 ms";
         /// Longest random delay of each stage: what a test of the pipeline's order adds.

@@ -4,7 +4,7 @@ use nicforge_platform::sim::npu::PoolPlan;
 
 use super::options::{Layout, TasnicOptions};
 
-/// What a thread of the pre-processing stage serves, in the order of threads: of eight, three take frames, three
+/// The queues that each thread of the pre-processing stage serves: of eight, three take frames, three
 /// departures, two applications' events.
 const PRE_THREADS: [u8; 8] = [0b001, 0b010, 0b100, 0b001, 0b010, 0b001, 0b010, 0b100];
 const ALL: u8 = 0b111;
@@ -25,11 +25,14 @@ pub struct Pools {
     pub atx: usize,
     pub queue: usize,
     pub slow: usize,
+    /// Stages before and behind the pipeline, if there are any.
+    pub stages: Option<usize>,
 }
 
 impl Pools {
-    /// The pools of a layout, and their plans. The service island comes behind those of the flow-groups.
-    pub fn new(options: &TasnicOptions) -> (Pools, Vec<PoolPlan>) {
+    /// The pools of a layout, and their plans. The service island comes behind those of the flow-groups. Where there are
+    /// stages beside the pipeline, islands have so many FPCs.
+    pub fn new(options: &TasnicOptions, beside: Option<usize>) -> (Pools, Vec<PoolPlan>) {
         let threads = options.tasnic_threads;
         let groups = options.tasnic_flow_groups;
         let mut plans = Vec::new();
@@ -49,6 +52,14 @@ impl Pools {
                 (pre, protocol, post)
             }
         };
+        // Those of each flow-group's island that the pipeline leaves.
+        let stages = beside.map(|fpcs| {
+            let taken = match options.tasnic_layout {
+                Layout::RunToCompletion => 1,
+                Layout::Pipeline => options.tasnic_pre_fpcs + options.tasnic_post_fpcs + 1,
+            };
+            add("stages", islands(fpcs.saturating_sub(taken).max(1)), vec![1; threads])
+        });
         let mut service = |name, fpcs| add(name, vec![groups; fpcs], vec![0b11; threads]);
         let pools = Pools {
             pre,
@@ -62,6 +73,7 @@ impl Pools {
             atx: service("atx", 1),
             queue: service("queue-manager", 1),
             slow: service("slow-path", 1),
+            stages,
         };
         (pools, plans)
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use nicforge_tcp::rate::Carousel;
 use nicforge_units::Time;
 
-/// What post-processing tells about a flow.
+/// News of post-processing about a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Update {
     /// Which.

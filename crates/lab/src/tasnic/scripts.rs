@@ -1,4 +1,4 @@
-//! What threads do in each stage: their memory commands, and where the work proper is done (marks).
+//! Scripts of threads in each stage: their memory commands, and where the work proper is done (marks).
 
 use nicforge_platform::sim::npu::{Command, Firmware, Op, Script};
 use nicforge_units::Cycles;
@@ -59,6 +59,9 @@ const CONTEXT: [Op; 2] = [op(Command::Local, 0), op(Command::Cls, 0)];
 const QUEUE: [Op; 1] = [op(Command::Emem, 0)];
 /// The flow's slot; event to pre-processing.
 const DEPART: [Op; 2] = [op(Command::Emem, 0), op(Command::Imem, 0)];
+
+/// Headers from CTM; what the stages wait for; changed headers to CTM; on to who is next.
+const STAGES: [Op; 4] = [op(Command::Ctm, 0), op(Command::Local, PRE), op(Command::Ctm, 0), op(Command::Imem, 0)];
 
 /// From one end to the other: the stages' commands without those that hand work on, and the payload between.
 const WHOLE_RX: [Op; 10] = [
@@ -131,6 +134,11 @@ impl Scripts {
         let tx = all(self.0.pre_tx, self.0.protocol_tx, self.0.post_tx);
         let ac = all(self.0.pre_ac, self.0.protocol_ac, self.0.post_ac);
         self.of(kind, [(&WHOLE_RX, rx), (&WHOLE_TX, tx), (&WHOLE_AC, ac)])
+    }
+
+    /// Stages before and behind the pipeline, which take so many instructions.
+    pub fn stages(&self, cycles: Cycles) -> Script {
+        Script { ops: &STAGES, cycles }
     }
 
     /// A DMA manager begins an operation.

@@ -20,7 +20,7 @@ use nicforge_wire::headers::{ETHERNET_HEADER_LEN, IPV4_MIN_HEADER_LEN, Ipv4View}
 use super::closing::Numbers;
 use super::contexts::SLOW_DOORBELL;
 use super::device::SharedNic;
-use super::nic::NicFlow;
+use super::flow::NicFlow;
 use super::slow_queues::Command;
 use super::stages::key_of;
 use crate::tas::app::FlowName;
@@ -151,9 +151,15 @@ impl SlowPath {
         {
             let placement = arrival.placement;
             let mut from = (payload_at + placement.skip) as usize;
-            for piece in ring.pieces(placement.at, placement.len).into_iter().filter(|piece| piece.len > 0) {
-                let len = piece.len as usize;
-                cpu.bytes_mut(piece.at, len).copy_from_slice(&frame[from..from + len]);
+            let pieces = ring.pieces(placement.at, placement.len).into_iter().filter(|piece| piece.len > 0);
+            let pages = self.nic.borrow().pages.clone();
+            let places = pieces.flat_map(|piece| match &pages {
+                Some(pages) => pages.borrow_mut().write(piece).0,
+                None => vec![piece],
+            });
+            for place in places {
+                let len = place.len as usize;
+                cpu.bytes_mut(place.at, len).copy_from_slice(&frame[from..from + len]);
                 from += len;
             }
         }

@@ -6,7 +6,8 @@ use nicforge_platform::{Addr, Dma};
 use nicforge_tcp::queue::ToApplication;
 use nicforge_units::Time;
 
-use super::nic::{Job, Nic, NicFlow};
+use super::flow::NicFlow;
+use super::nic::{Job, Nic};
 use super::queue_manager::Update;
 use super::stages::key_of;
 use super::transfer::Operation;
@@ -40,7 +41,7 @@ pub struct SlowQueues {
     next: u64,
     /// Frames for the slow path, each with the time from which it is there.
     pub inbox: VecDeque<(Time, Vec<u8>)>,
-    /// What the doorbell announces.
+    /// Commands that the doorbell announces.
     pub commands: VecDeque<Command>,
     /// From a write's way on the bus until memory has it.
     latency: Time,

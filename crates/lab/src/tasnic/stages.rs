@@ -11,7 +11,8 @@ use nicforge_tcp::stack::FourTuple;
 use nicforge_units::Time;
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, IPV4_MIN_HEADER_LEN};
 
-use super::nic::{Event, Job, Nic, NicFlow};
+use super::flow::NicFlow;
+use super::nic::{Event, Job, Nic};
 use super::options::Layout;
 use super::queue_manager::Update;
 use super::work::{Kind, Outcome, Work};
@@ -189,7 +190,16 @@ impl Nic {
             let flow = &mut self.flows[work.flow as usize];
             let mut outcome = match work.kind {
                 Kind::Rx => received(flow, &mut work, now, (&mut self.drops, &mut self.counters.went_back)),
-                Kind::Ac => applied(flow, &work, now, &mut self.counters.bad_entries),
+                Kind::Ac => {
+                    let (waits, bad) = (flow.state.rx_waiting(), self.counters.bad_entries);
+                    let begin = flow.state.rx_at(flow.state.post.rx_size - waits);
+                    let outcome = applied(flow, &work, now, &mut self.counters.bad_entries);
+                    if let Some(pages) = self.pages.as_ref().filter(|_| self.counters.bad_entries == bad) {
+                        let read = flow.rings.receive.pieces(begin, work.bump.rx);
+                        read.into_iter().for_each(|piece| pages.borrow_mut().free(piece));
+                    }
+                    outcome
+                }
                 Kind::Tx => departs(flow, now, &mut self.counters.idle_departures),
                 Kind::Retx => {
                     fast::retransmit(&mut flow.state);

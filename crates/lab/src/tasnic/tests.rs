@@ -1,4 +1,6 @@
 mod closing;
+mod extensions;
+mod payload;
 mod swarm;
 
 use std::path::Path;
@@ -36,6 +38,10 @@ fn rate(point: &PointRun) -> f64 {
 
 fn stage<'a>(point: &'a PointRun, name: &str) -> &'a StageFigures {
     point.stages.iter().find(|stage| stage.stage == name).unwrap()
+}
+
+fn count(point: &PointRun, name: &str) -> u64 {
+    point.metrics.stages[name]
 }
 
 /// That each answer is what was asked is checked inside.
@@ -86,10 +92,9 @@ fn stages_of_random_delay_lose_nothing() {
             .with("tasnic_jitter_us", jitter)
             .with("tas_buffer_kib", 16);
         let point = run(&settings);
-        let count = |name: &str| point.metrics.stages[name];
         assert!(rate(&point) > 0.05, "{jitter}: {:?}", point.metrics);
-        assert_eq!((count("went_back"), point.metrics.drops.len()), (0, 0), "{jitter}: {:?}", point.metrics);
-        assert!(jitter > 1.0 || count("events_retx") == 0, "{jitter}: {:?}", point.metrics);
+        assert_eq!((count(&point, "went_back"), point.metrics.drops.len()), (0, 0), "{jitter}: {:?}", point.metrics);
+        assert!(jitter > 1.0 || count(&point, "events_retx") == 0, "{jitter}: {:?}", point.metrics);
     }
 }
 

@@ -1,6 +1,6 @@
 //! DMA: payload, entries of context queues, frames for the slow path; and how events leave once theirs is complete.
 
-use nicforge_platform::sim::npu::{DmaKind, ThreadId};
+use nicforge_platform::sim::npu::{Command, DmaKind, ThreadId};
 use nicforge_platform::sim::{DmaPort, Host as SimHost, Lent, SimDma};
 use nicforge_platform::{Addr, Dma};
 use nicforge_tcp::fast::FlowFlags;
@@ -139,11 +139,25 @@ impl Nic {
         let ring = self.flows[work.flow as usize].rings.receive;
         let from = (work.payload_at + store.skip) as usize;
         let payload = &work.frame[from..from + store.len as usize];
-        let mut dma = SimDma::on(host, port, now + self.dma.moving(store.len.into()));
+        let pieces = ring.pieces(store.at, store.len).into_iter().filter(|piece| piece.len > 0);
+        let (places, taken) = match &self.pages {
+            None => (pieces.collect(), 0),
+            Some(pages) => pieces.fold((Vec::new(), 0), |(mut places, taken), piece| {
+                let (more, took) = pages.borrow_mut().write(piece);
+                places.extend(more);
+                (places, taken + took)
+            }),
+        };
+        // Free pages are a list in internal memory.
+        let mut begins = now + self.dma.moving(store.len.into());
+        for _ in 0..taken {
+            begins += self.npu.units.access(Command::Imem, 0, now);
+        }
+        let mut dma = SimDma::on(host, port, begins);
         let mut done = 0;
-        for piece in ring.pieces(store.at, store.len).into_iter().filter(|piece| piece.len > 0) {
-            dma.write(piece.at, &payload[done..done + piece.len as usize]);
-            done += piece.len as usize;
+        for place in places {
+            dma.write(place.at, &payload[done..done + place.len as usize]);
+            done += place.len as usize;
         }
         dma.now() + self.dma.write_signal()
     }

@@ -13,7 +13,7 @@ const ACK_AT: usize = ETHERNET_HEADER_LEN + IPV4_MIN_HEADER_LEN + 8;
 struct Stored {
     /// All before this sequence number.
     until: u32,
-    /// What the application was told of.
+    /// The application was told of all before this one.
     told: u32,
     /// Pieces behind it: sequence number and length.
     ahead: Vec<(u32, u32)>,
@@ -36,7 +36,7 @@ impl Stored {
     }
 }
 
-/// What is in the rings of all connections, and who spoke of more.
+/// The payload in the rings of all connections, and a count of who spoke of more.
 #[derive(Debug, Default)]
 pub struct Witness {
     flows: Vec<Stored>,
@@ -61,7 +61,7 @@ impl Witness {
         }
     }
 
-    /// What follows from an event leaves. A FIN of the peer has a number and no payload.
+    /// An event leaves, with what follows from it. A FIN of the peer has a number and no payload.
     pub fn leaves(&mut self, work: &Work, peer_closed: bool) {
         let Some(stored) = self.flows.get_mut(work.flow as usize) else { return };
         if let Some(&[a, b, c, d]) = work.out.get(ACK_AT..ACK_AT + 4) {

@@ -1,4 +1,4 @@
-//! What travels through the pipeline.
+//! Events and their results, as they travel through the pipeline.
 
 use nicforge_platform::sim::npu::ThreadId;
 use nicforge_tcp::conn::Placement;
@@ -39,7 +39,7 @@ pub struct Work {
     pub echo: Option<u32>,
     /// Where in the frame its payload begins.
     pub payload_at: u32,
-    /// What the application read and wrote.
+    /// Bytes that the application read and wrote.
     pub bump: Bump,
     /// Entries about its connection that the application wrote before.
     pub entry: u16,
@@ -49,13 +49,13 @@ pub struct Work {
     pub order: u64,
     /// The thread that waits for its payload, where one FPC does all.
     pub thread: Option<ThreadId>,
-    /// What the protocol stage left.
+    /// The result of the protocol stage.
     pub outcome: Outcome,
     /// The frame to send, without payload at first.
     pub out: Vec<u8>,
 }
 
-/// What the protocol stage leaves for post-processing: a snapshot of the connection.
+/// The result of the protocol stage, for post-processing: a snapshot of the connection.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// The header of an acknowledgment or a segment.
@@ -64,7 +64,7 @@ pub struct Outcome {
     pub store: Option<Placement>,
     /// Payload to send: where it lies in the transmit ring, and its length.
     pub fetch: Option<(u32, u32)>,
-    /// What the application has to know.
+    /// News for the application.
     pub notify: Option<ToApplication>,
     /// Sequence numbers that may be sent.
     pub sendable: u32,

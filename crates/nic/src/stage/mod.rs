@@ -3,12 +3,13 @@
 //! ```text
 //!  parsed, steered frame ─► stage 0 ─► stage 1 ─► interface's NIC half
 //!                   wire ◄─ stage 0 ◄─ stage 1 ◄─ transmit engine
-//!  chain.rs: the path;  frame.rs: what passes;  services.rs: DMA, frames of a stage's own, cost
+//!  chain.rs: the path; alone.rs: without a device of ours;  frame.rs: what passes;  services.rs: DMA, frames of a stage's own, cost
 //!  contexts.rs, timers.rs: state of flows in NIC memory, device time
 //! ```
 //!
 //! docs/stages.md says how to write one.
 
+mod alone;
 mod chain;
 mod contexts;
 mod frame;
@@ -24,6 +25,7 @@ use nicforge_units::Time;
 
 use crate::{DropCause, PortId};
 
+pub use alone::{Alone, Passed, Took};
 pub use chain::{Chain, STAGE_REGISTERS};
 pub(crate) use chain::{Fate, Leaving};
 pub use contexts::{ContextCounters, Contexts, FlowState, Place};

@@ -14,9 +14,9 @@ use rustix::net::SendFlags;
 use crate::control::send;
 
 pub mod event;
-pub mod filter;
-pub mod frame;
 pub mod trace;
+
+pub use nicforge_tcp::watch::{filter, frame};
 
 use event::Event;
 use filter::Filter;

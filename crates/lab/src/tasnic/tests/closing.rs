@@ -86,7 +86,7 @@ fn an_entry_that_closes_waits_for_those_before_it() {
     use nicforge_tcp::stack::FourTuple;
 
     use crate::tas::rings::{Ring, SharedFlow};
-    use crate::tasnic::nic::NicFlow;
+    use crate::tasnic::flow::NicFlow;
     use crate::tasnic::stages::applied;
     use crate::tasnic::work::Work;
 

@@ -48,6 +48,11 @@ impl InternalQueue {
         self.frames.push_back(frame);
     }
 
+    /// The oldest one.
+    pub(crate) fn pop(&mut self) -> Option<Internal> {
+        self.frames.pop_front()
+    }
+
     /// Frames in it.
     pub fn waiting(&self) -> u64 {
         self.frames.len() as u64

@@ -30,7 +30,7 @@ pub struct FpcConfig {
     pub switch: Cycles,
 }
 
-/// What memories hold, and how long a command to each takes.
+/// Sizes of memories, and the time of a command to each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NpuMemory {
     /// Connections in the local memory of a core, found by its CAM.

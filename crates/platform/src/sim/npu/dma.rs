@@ -6,7 +6,7 @@ use nicforge_units::Time;
 
 use super::NpuDma;
 
-/// What a DMA operation carries. The order is that of priorities, the highest first.
+/// The freight of a DMA operation. The order is that of priorities, the highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DmaKind {
     /// Of the slow path, to the host.

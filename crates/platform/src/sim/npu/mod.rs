@@ -50,7 +50,7 @@ pub struct Script {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadId(u32);
 
-/// What happened.
+/// An occurrence that the caller hears of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happened<J, E> {
     /// A thread has computed a marked step and waits for [`Processor::proceed`].
@@ -264,7 +264,7 @@ impl<J: Copy, E> Processor<J, E> {
         self.push(self.now, What::Ready(thread));
     }
 
-    /// What happens next, if it does by `until`.
+    /// The next occurrence, if it comes by `until`.
     pub fn next(&mut self, until: Time) -> Option<Happened<J, E>> {
         loop {
             if self.due() > until {

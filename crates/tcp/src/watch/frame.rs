@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
-use nicforge_tcp::segment::{Flags, Header};
-use nicforge_tcp::stack::FourTuple;
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, EthernetView, Ipv4View, Ipv6View, ethertype, ip_protocol};
+
+use crate::segment::{Flags, Header};
+use crate::stack::FourTuple;
 
 /// A frame's headers, as far as they could be read.
 #[derive(Clone, Copy, Debug)]

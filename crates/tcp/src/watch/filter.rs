@@ -8,11 +8,11 @@
 
 use std::net::IpAddr;
 
-use nicforge_tcp::segment::Flags;
 use nicforge_wire::headers::{ethertype, ip_protocol};
 use thiserror::Error;
 
 use super::frame::Seen;
+use crate::segment::Flags;
 
 /// Which end of a packet is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +83,16 @@ impl Filter {
         }
     }
 
+    /// What it asks of a frame at most: its questions, each counted.
+    pub fn questions(&self) -> u64 {
+        match self {
+            Filter::All => 0,
+            Filter::Not(filter) => filter.questions(),
+            Filter::And(a, b) | Filter::Or(a, b) => a.questions() + b.questions(),
+            _ => 1,
+        }
+    }
+
     /// Whether a frame is wanted.
     pub fn matches(&self, seen: &Seen<'_>) -> bool {
         match self {
@@ -119,6 +129,12 @@ fn holds(net: IpAddr, len: u8, address: IpAddr) -> bool {
         _ => return false,
     };
     differ.checked_shr(128 - u32::from(len)).unwrap_or(0) == 0
+}
+
+fn prefix(text: &str) -> Option<(IpAddr, u8)> {
+    let (address, len) = text.split_once('/')?;
+    let (address, len): (IpAddr, u8) = (address.parse().ok()?, len.parse().ok()?);
+    (len <= if address.is_ipv4() { 32 } else { 128 }).then_some((address, len))
 }
 
 struct Reader<'a> {
@@ -215,7 +231,7 @@ impl<'a> Reader<'a> {
             "net" => {
                 const NET: &str = "write a prefix, such as 10.0.0.0/8";
                 let text = self.next(NET)?;
-                let (address, len) = crate::attach::address(text).map_err(|_| self.bad(text, NET))?;
+                let (address, len) = prefix(text).ok_or_else(|| self.bad(text, NET))?;
                 Ok(Filter::Net(end, address, len))
             }
             "port" => {
