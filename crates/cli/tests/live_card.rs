@@ -233,8 +233,8 @@ fn iperf3_streams_both_ways_over_the_card() {
     card.down();
 }
 
-/// Echoes in a thread for each connection, until the end of the stream. Where it is told to, it kills itself like an
-/// application that crashes: in the middle of a stream, with bytes in all its rings.
+/// Echoes in a thread for each connection, until the end of the stream. On request the program kills itself in the
+/// middle of a stream with bytes in all its rings, as an application does that crashes.
 const ECHO: &str = "
 import os, signal, socket, sys, threading
 l = socket.create_server(('0.0.0.0', int(sys.argv[1])))

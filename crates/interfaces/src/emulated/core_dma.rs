@@ -92,7 +92,7 @@ impl<C: Cpu + 'static> Dma for CoreDma<C> {
             let at = to + line * COMPLETION_BYTES;
             self.write_entry(at, bytemuck::pod_read_unaligned(entry));
         }
-        // What is shorter than a line ends with the word that announces it, too.
+        // A piece shorter than a line also ends with the word that announces it.
         if let Some((before, last)) = short.split_last_chunk() {
             let at = to + (bytes.len() - short.len()) as u64;
             if !before.is_empty() {

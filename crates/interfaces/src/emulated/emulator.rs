@@ -197,13 +197,13 @@ impl Emulator {
 
 /// The NIC that a core plays.
 pub struct Played<C: Cpu + 'static> {
-    /// What of it.
+    /// The part that runs on the core.
     pub nic: Part<C>,
     /// Who has which buffer, where a ledger says that.
     pub book: Option<Arc<Book>>,
 }
 
-/// What of a NIC cores play.
+/// The part of a NIC that cores play.
 pub enum Part<C: Cpu + 'static> {
     /// The receive half.
     Half(Box<dyn ReceiveHalf<CoreDma<C>>>),

@@ -21,7 +21,7 @@ pub struct Whole<C: Cpu + 'static> {
     spec: NicSpec,
     /// Doorbells of transmit rings that the sending core has not read yet, each once, with the value.
     bells: Vec<(u32, u64)>,
-    /// What the NIC's program costs a core for a packet, and what an entry for the physical NIC does.
+    /// A core's cycles for a packet in the NIC's program, and for an entry of the physical NIC.
     program: Cycles,
     entry: Cycles,
     /// Where frames lie that leave, and how many there were.
