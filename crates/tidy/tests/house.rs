@@ -7,7 +7,9 @@ use nicforge_tidy::tree::{File, read_all};
 use nicforge_tidy::{Finding, banned, exceptions, layers, leftovers, lengths};
 
 static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // Cargo says at run time where the package is. A copied build directory then checks the tree that it is run in.
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let root = Path::new(&package).join("../..");
     read_all(&root).unwrap_or_else(|error| panic!("{error}"))
 });
 

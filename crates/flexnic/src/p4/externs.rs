@@ -48,14 +48,7 @@ pub(crate) fn call(op: &ExternOp, machine: &mut Machine) {
         ExternFunction::RegisterRead => register_read(machine, op),
         ExternFunction::RegisterWrite => register_write(machine, op),
         ExternFunction::Random => random(machine, op),
-        ExternFunction::Digest => {
-            let (receiver, last) = match op.object {
-                Some(object) => (object as u64, op.inputs.last()),
-                None => (number(machine, op, 0), op.inputs.get(1)),
-            };
-            let values = values(machine, last.map_or(&[][..], |data| data));
-            machine.effects.digests.push(Digest { receiver, values });
-        }
+        ExternFunction::Digest => digest(machine, op),
         ExternFunction::Hash(kind) => hash_call(machine, op, *kind),
         ExternFunction::VerifyChecksum { .. } | ExternFunction::UpdateChecksum { .. } => checksum(machine, op),
         ExternFunction::ChecksumClear
@@ -110,6 +103,16 @@ pub(crate) fn call(op: &ExternOp, machine: &mut Machine) {
             outputs: op.outputs.iter().map(|slot| hex(machine.slot(*slot))).collect(),
         })
     });
+}
+
+/// Queues a digest for its receiver. An object's receiver is the object; a function names the receiver first.
+fn digest(machine: &mut Machine, op: &ExternOp) {
+    let (receiver, last) = match op.object {
+        Some(object) => (object as u64, op.inputs.last()),
+        None => (number(machine, op, 0), op.inputs.get(1)),
+    };
+    let values = values(machine, last.map_or(&[][..], |data| data));
+    machine.effects.digests.push(Digest { receiver, values });
 }
 
 /// Verbs of flexnic.p4.
