@@ -51,6 +51,7 @@ impl Multiplier {
 
     /// Hashes bytes that begin at byte `at` of the message.
     pub fn absorb(&self, hash: &mut Limbs, at: u64, bytes: &[u8]) {
+        bound(hash);
         let within = (at % BLOCK as u64) as usize;
         let mut rest = bytes;
         if within > 0 {
@@ -97,6 +98,7 @@ impl Multiplier {
 
     /// Fills a block that `bytes` bytes left unfinished with zeros, as the AEAD construction wants it (RFC 8439, 2.8).
     pub fn pad(&self, hash: &mut Limbs, bytes: u64) {
+        bound(hash);
         if !bytes.is_multiple_of(BLOCK as u64) {
             self.finish_block(hash);
         }
@@ -124,6 +126,11 @@ pub fn tag(hash: &Limbs, key: &[u8; BLOCK]) -> [u8; BLOCK] {
     let c = (c & keep) | (z & MASK42 & !keep);
     let number = u128::from(a) | u128::from(b) << 44 | u128::from(c) << 88;
     number.wrapping_add(u128::from_le_bytes(*key)).to_le_bytes()
+}
+
+/// Keeps a hash out of a damaged context from running over. A hash of ours has no such bits.
+fn bound(hash: &mut Limbs) {
+    hash.iter_mut().for_each(|limb| *limb &= (1 << 46) - 1);
 }
 
 /// The first 16 bytes as two little-endian words.
