@@ -186,7 +186,7 @@ impl Engine {
         }
         // The packet holds the next message's header (figure 3.7 b): the context moves there, and the packet after
         // this one is in sequence.
-        context.number += u64::from(context.flags.is_numbered());
+        context.number = context.number.wrapping_add(u64::from(context.flags.is_numbered()));
         context.offset = 0;
         context.tcpsn = next;
         received.resync = self.absorb(context, host, seq, payload, next.since(seq) as usize);

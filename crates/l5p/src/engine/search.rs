@@ -1,9 +1,9 @@
 //! Context recovery on receive (figure 3.6 of the paper): searching, tracking, and the answer of software.
 
 use super::receive::Received;
-use super::{Engine, protocol_of};
+use super::{Engine, is_sound, protocol_of};
 use crate::context::{Context, HEADER_BYTES_MAX, Mode};
-use crate::protocol::{Header, Protocol, parse_header};
+use crate::protocol::{Direction, Header, Protocol, parse_header};
 use crate::sequence::Seq;
 
 impl Engine {
@@ -13,7 +13,8 @@ impl Engine {
     /// A late answer is as good as a prompt one while headers are still tracked from the same guess.
     pub fn resync_response(&mut self, context: &mut Context, seq: Seq, number: Option<u64>) {
         let counters = self.counters_of(context);
-        if context.mode() != Mode::Tracking || context.resync != seq {
+        let is_open = context.mode() == Mode::Tracking && context.resync == seq;
+        if !is_open || !is_sound(context, Direction::Receive) {
             counters.rx_resync_res_skip += 1;
             return;
         }
@@ -186,7 +187,7 @@ fn track(context: &mut Context, payload: &[u8]) -> Result<(), usize> {
                 return Err(place - place.min(header_bytes - 1));
             };
             context.length = header.length;
-            context.tracked += u32::from(header.is_numbered);
+            context.tracked = context.tracked.wrapping_add(u32::from(header.is_numbered));
             context.flags.set_numbered(header.is_numbered);
         }
         if context.offset as usize >= header_bytes {

@@ -126,7 +126,7 @@ impl Engine {
         if verdict == Verdict::Passed && context.flags.is_numbered() {
             context.flags.set_unproven(false);
         }
-        context.number += u64::from(context.flags.is_numbered());
+        context.number = context.number.wrapping_add(u64::from(context.flags.is_numbered()));
         context.offset = 0;
         verdict
     }

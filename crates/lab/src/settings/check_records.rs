@@ -6,7 +6,8 @@ use nicforge_stages::l5p::L5pOptions;
 use super::Settings;
 use crate::tas::message::STAMP_BYTES;
 use crate::tas::options::{Carrier, RpcOptions, TasOptions};
-use crate::tas::records::options::{LayerFive, NvmeOptions, RecordOptions, TlsOptions};
+use crate::tas::records::options::{AnswerFrom, LayerFive, NvmeOptions, RecordOptions, TlsOptions};
+use crate::tasnic::options::{Payload, TasnicOptions};
 
 /// Bytes of a record that are not content, at most: a command capsule.
 const OVERHEAD_MOST: u32 = 72;
@@ -18,11 +19,8 @@ impl Settings {
         if records.rpc_layer5 == LayerFive::Plain {
             return Ok(());
         }
-        ensure(!rpc.uses(Carrier::Tasnic), &["rpc_layer5", "rpc_server", "rpc_clients"], || {
-            let what = "TASNIC carries no records in the model".to_string();
-            (what, "let rpc_server and rpc_clients be \"linux\" or \"tas\"".to_string())
-        })?;
         let is_nvme = records.rpc_layer5 == LayerFive::Nvme;
+        self.check_records_of_tasnic(rpc, is_nvme)?;
         ensure(!is_nvme || rpc.rpc_bytes == STAMP_BYTES, &["rpc_bytes", "rpc_layer5"], || {
             let what = format!("a request of {} bytes is no command of NVMe", rpc.rpc_bytes);
             (what, format!("set rpc_bytes to {STAMP_BYTES}: the bytes of a command that are used"))
@@ -44,6 +42,27 @@ impl Settings {
             let what =
                 format!("{wanted} contexts, two for each connection that a core may have; the table has {there}");
             (what, format!("set l5p_contexts to {wanted} or more"))
+        })
+    }
+
+    /// What a NIC that runs TCP does of records.
+    fn check_records_of_tasnic(&self, rpc: &RpcOptions, is_nvme: bool) -> Result<(), Finding> {
+        if !rpc.uses(Carrier::Tasnic) {
+            return Ok(());
+        }
+        ensure(!is_nvme, &["rpc_layer5", "rpc_server", "rpc_clients"], || {
+            let what = "TASNIC carries records of TLS only in the model".to_string();
+            (what, "set rpc_layer5 to \"tls\", or let rpc_server and rpc_clients be \"linux\" or \"tas\"".to_string())
+        })?;
+        let memory: RecordOptions = self.read();
+        ensure(memory.rpc_answer_from == AnswerFrom::Memory, &["rpc_answer_from", "rpc_server"], || {
+            let what = "TASNIC sends out of its rings, not out of a page cache".to_string();
+            (what, "set rpc_answer_from to \"memory\"".to_string())
+        })?;
+        let place = self.read::<TasnicOptions>().tasnic_payload;
+        ensure(place == Payload::Host, &["tasnic_payload", "rpc_layer5"], || {
+            let what = "records lie in each connection's own rings in host memory".to_string();
+            (what, "set tasnic_payload to \"host\"".to_string())
         })
     }
 }

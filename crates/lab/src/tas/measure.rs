@@ -10,6 +10,7 @@ use nicforge_units::Time;
 use super::build::{Carried, Rpcs, Software, build};
 use super::options::RpcOptions;
 use super::program::{SharedApp, SharedService};
+use super::records::SharedRecords;
 use crate::machine::Machine;
 use crate::run::options::{Warmup, WindowOptions};
 use crate::run::{PointRun, Progress, RunError};
@@ -115,8 +116,13 @@ impl Snapshot {
             Carried::Nic { .. } => [in_world, tally.drops].iter().collect(),
         };
         let (stages, counters) = match &rpcs.software[rpcs.measured].carried {
-            Carried::Service { groups, .. } => (Vec::new(), record_counters(groups, host)),
-            Carried::Nic { nic, .. } => (snapshots(&nic.borrow()), nic.borrow().named_counters()),
+            Carried::Service { groups, .. } => (Vec::new(), service_counters(groups, host)),
+            Carried::Nic { nic, .. } => {
+                let nic = nic.borrow();
+                let mut counters = nic.named_counters();
+                nic.flows.iter().filter_map(|flow| flow.records.as_ref()).for_each(|r| add_records(&mut counters, r));
+                (snapshots(&nic), counters)
+            }
         };
         Snapshot {
             answered,
@@ -132,28 +138,31 @@ impl Snapshot {
 }
 
 /// What the server's NIC and software counted of records, where there are any.
-fn record_counters(groups: &[SharedService], host: &Host) -> BTreeMap<&'static str, u64> {
+fn service_counters(groups: &[SharedService], host: &Host) -> BTreeMap<&'static str, u64> {
     let mut counters: BTreeMap<&'static str, u64> =
         host.rings().flat_map(|device| device.nic.stages.counters()).collect();
     for group in groups {
-        for records in group.borrow().records.all() {
-            let (read, driver) = (records.borrow().counts(), records.borrow().driver_counters());
-            let counts = [
-                ("records_sent", read.sent),
-                ("records_offloaded", read.offloaded),
-                ("records_partly_offloaded", read.partly_offloaded),
-                ("records_not_offloaded", read.not_offloaded),
-                ("records_encrypted_again_bytes", read.encrypted_again_bytes),
-                ("records_placed_bytes", read.placed_bytes),
-                ("records_recoveries", driver.tx_ooo),
-                ("records_dump_bytes", driver.tx_dump_bytes),
-            ];
-            for (name, count) in counts {
-                *counters.entry(name).or_default() += count;
-            }
-        }
+        group.borrow().records.all().for_each(|records| add_records(&mut counters, records));
     }
     counters
+}
+
+/// Adds the records of a connection.
+fn add_records(counters: &mut BTreeMap<&'static str, u64>, records: &SharedRecords) {
+    let (read, driver) = (records.borrow().counts(), records.borrow().driver_counters());
+    let counts = [
+        ("records_sent", read.sent),
+        ("records_offloaded", read.offloaded),
+        ("records_partly_offloaded", read.partly_offloaded),
+        ("records_not_offloaded", read.not_offloaded),
+        ("records_encrypted_again_bytes", read.encrypted_again_bytes),
+        ("records_placed_bytes", read.placed_bytes),
+        ("records_recoveries", driver.tx_ooo),
+        ("records_dump_bytes", driver.tx_dump_bytes),
+    ];
+    for (name, count) in counts {
+        *counters.entry(name).or_default() += count;
+    }
 }
 
 fn metrics(rpcs: &mut Rpcs, settings: &Settings, (before, after): (&Snapshot, &Snapshot), seconds: f64) -> Metrics {

@@ -134,11 +134,14 @@ impl HostPlan<'_> {
     }
 
     /// Records of flow-group `group`, whose answers belong into `buffers`.
-    fn records(&self, group: usize, buffers: Buffers) -> Option<RecordPlan> {
+    pub fn records(&self, group: usize, buffers: Buffers) -> Option<RecordPlan> {
         let (tls, nvme): (TlsOptions, NvmeOptions) = (self.settings.read(), self.settings.read());
         let layer = self.settings.read::<RecordOptions>().rpc_layer5;
-        let is_nvme = layer == LayerFive::Nvme;
-        let each = |cycles: f64| if self.is_free { 0.0 } else { cycles };
+        let (is_nvme, by) = (layer == LayerFive::Nvme, self.records_by()?);
+        let is_dependent = self.carrier == Carrier::Tasnic;
+        // What a NIC that runs TCP does costs no core.
+        let is_free = self.is_free || (is_dependent && by.is_nic());
+        let each = |cycles: f64| if is_free { 0.0 } else { cycles };
         let costs = RecordCosts {
             record: self.cost(if is_nvme { nvme.nvme_pdu_cycles } else { tls.tls_record_cycles }),
             encrypt: each(tls.tls_encrypt_cycles),
@@ -153,7 +156,8 @@ impl HostPlan<'_> {
         Some(RecordPlan {
             layer,
             role: self.role,
-            by: self.records_by()?,
+            by,
+            is_dependent,
             content_max: if is_nvme { nvme.nvme_pdu_kib << 10 } else { tls.tls_record_bytes },
             first_context: group as u32 * connections * 2,
             buffers,

@@ -9,7 +9,7 @@ use nicforge_nic::stage::{Alone, Chain, Processor};
 use nicforge_options::{ConfigError, Place as FilePlace};
 use nicforge_platform::sim::npu::NpuConfig;
 use nicforge_platform::sim::{DmaPort, Host as SimHost, Lent, SimCore, SimCpu, SimDma};
-use nicforge_platform::{AddressSpace, Owner, Register, Sim};
+use nicforge_platform::{Addr, AddressSpace, Owner, Register, Sim};
 use nicforge_stages::Start;
 use nicforge_tcp::conn::Tuning;
 use nicforge_tcp::rate::{RateControl, RateLaw};
@@ -18,6 +18,7 @@ use nicforge_units::{Cycles, Time};
 
 use super::contexts::{Context, Contexts, freed_register, written_register};
 use super::device::TasnicDevice;
+use super::flow::NicFlow;
 use super::nic::{Nic, NicPlan};
 use super::options::{Payload, TasnicOptions};
 use super::slow::{SlowPath, SlowPlan, SlowProgram};
@@ -31,6 +32,7 @@ use crate::tas::options::{RpcOptions, TasOptions};
 use crate::tas::pages::{PAGE_BYTES, Pages, SharedPages};
 use crate::tas::program::{Map, SharedApp};
 use crate::tas::queue::{Place, Receiver, Sender};
+use crate::tas::records::Buffers;
 use crate::tas::rings::{Ring, Rings};
 use crate::tas::source::Source;
 use crate::world::{Core, Host};
@@ -88,7 +90,7 @@ pub fn host(plan: &HostPlan<'_>) -> Result<(Host, Software), RunError> {
     let mapped = Rc::clone(&nic);
     let map: Map = Rc::new(move |name| {
         let nic = mapped.borrow();
-        nic.flows.get(name.flow()).filter(|flow| flow.state.post.opaque == name.0).map(|flow| flow.rings.into())
+        nic.flows.get(name.flow()).filter(|flow| flow.state.post.opaque == name.0).map(NicFlow::mapped)
     });
     let slow_program = SlowProgram::new(Rc::clone(&slow));
     let mut cores = vec![Core::new(core_of(&plan.hardware, SLOW_CORE), Box::new(slow_program))];
@@ -152,6 +154,8 @@ fn slow_path(plan: &HostPlan<'_>, free: Vec<Ring>, nic: super::SharedNic) -> Slo
     };
     let control = RateControl::new(law, at_once(&rpc)).bypassing();
     let linger = Time::from_seconds(plan.settings.read::<TasnicOptions>().tasnic_linger_ms * 1e-3);
-    let slow = SlowPlan { address: plan.address(), contexts: rpc.rpc_app_cores, tuning, linger };
+    // Answers lie where TCP put them: the NIC does not place them elsewhere.
+    let records = plan.records(0, Buffers { at: Addr(0), each: 0, count: 0 });
+    let slow = SlowPlan { address: plan.address(), contexts: rpc.rpc_app_cores, tuning, linger, records };
     SlowPath::new(slow, nic, Stack::new(host, config, Rings { free }, seed), control)
 }

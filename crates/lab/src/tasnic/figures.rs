@@ -93,6 +93,7 @@ impl Nic {
             ("opened", counters.opened),
             ("closed", counters.closed),
             ("probes", counters.probes),
+            ("records_read_again_bytes", counters.read_again),
             ("dma_operations", self.dma_operations()),
         ]);
         named.extend(self.extensions.iter().flat_map(|extensions| extensions.counters()));

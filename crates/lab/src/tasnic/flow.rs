@@ -5,7 +5,8 @@ use nicforge_tcp::fast::Flow;
 use nicforge_tcp::stack::FourTuple;
 use nicforge_units::Time;
 
-use crate::tas::rings::SharedFlow;
+use crate::tas::records::SharedRecords;
+use crate::tas::rings::{Mapped, SharedFlow};
 
 /// A connection on the NIC.
 #[derive(Debug)]
@@ -16,6 +17,10 @@ pub struct NicFlow {
     pub tuple: FourTuple,
     /// Its rings in host memory.
     pub rings: SharedFlow,
+    /// Its records, where messages lie in some.
+    pub records: Option<SharedRecords>,
+    /// Where the NIC's state of the record that it sends goes on.
+    pub sealed_to: u32,
     /// Payload of a segment at most.
     pub mss: u32,
     /// Its flow-group.
@@ -45,6 +50,8 @@ impl NicFlow {
             state,
             tuple,
             rings,
+            records: None,
+            sealed_to: 0,
             mss: 0,
             group: 0,
             clock,
@@ -57,5 +64,12 @@ impl NicFlow {
             held: 0,
             is_gone: false,
         }
+    }
+}
+
+impl NicFlow {
+    /// The connection as its application maps it.
+    pub fn mapped(&self) -> Mapped {
+        Mapped { rings: self.rings, records: self.records.clone() }
     }
 }

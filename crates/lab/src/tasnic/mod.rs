@@ -24,6 +24,7 @@ mod nic;
 pub mod options;
 mod pools;
 mod queue_manager;
+mod records;
 mod scripts;
 mod slow;
 mod slow_queues;

@@ -111,6 +111,8 @@ pub struct NicCounters {
     pub closed: u64,
     /// Probes of closed windows.
     pub probes: u64,
+    /// Bytes of records that the NIC read again.
+    pub read_again: u64,
 }
 
 /// The parts of a NIC.

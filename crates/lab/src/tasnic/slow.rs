@@ -21,10 +21,12 @@ use super::closing::Numbers;
 use super::contexts::SLOW_DOORBELL;
 use super::device::SharedNic;
 use super::flow::NicFlow;
+use super::records;
 use super::slow_queues::Command;
 use super::stages::key_of;
 use crate::tas::app::FlowName;
 use crate::tas::frame::{Parsed, parse_bytes, write_ethernet, write_headers};
+use crate::tas::records::RecordPlan;
 use crate::tas::rings::{Rings, SharedFlow};
 use crate::world::device::Device;
 use crate::world::program::{Here, Next, Notice, Program};
@@ -46,6 +48,8 @@ pub struct SlowPlan {
     pub tuning: Tuning,
     /// How long the NIC answers for a connection that both ends have closed.
     pub linger: Time,
+    /// What records of its connections are like, if there are any.
+    pub records: Option<RecordPlan>,
 }
 
 /// The slow path of a host.
@@ -202,7 +206,15 @@ impl SlowPath {
         let groups = self.nic.borrow().groups.len();
         let mss = u32::from(connection.agreed().peer_mss).min(u32::from(connection.agreed().own_mss)) - options;
         let group = group_of(&tuple, groups);
-        let flow = NicFlow { mss, group, ..NicFlow::new(state, tuple, rings, (connection.clock(now), now)) };
+        let records = self.plan.records.map(|plan| records::begin(plan, number as usize, &tuple, connection));
+        let sealed_to = connection.next().0;
+        let flow = NicFlow {
+            mss,
+            group,
+            records,
+            sealed_to,
+            ..NicFlow::new(state, tuple, rings, (connection.clock(now), now))
+        };
         Some(Command::Install(number, Box::new(flow)))
     }
 

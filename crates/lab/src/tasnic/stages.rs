@@ -15,6 +15,7 @@ use super::flow::NicFlow;
 use super::nic::{Event, Job, Nic};
 use super::options::Layout;
 use super::queue_manager::Update;
+use super::records;
 use super::work::{Kind, Outcome, Work};
 use crate::tas::frame::{Parsed, parse_bytes, write_headers};
 
@@ -301,11 +302,13 @@ fn received(
         }
     };
     *went_back += u64::from(done.went_back);
+    let again = records::came(flow, &done);
     let news = done.rx_bump > 0 || done.tx_bump > 0 || done.fin;
     let seq = flow.state.protocol.seq;
     Outcome {
         header: done.acknowledge.then(|| flow.header(seq, Flags::ACK, 0, now)),
         store: done.store,
+        again,
         notify: news.then_some(ToApplication {
             opaque: flow.state.post.opaque,
             rx_bump: done.rx_bump,
@@ -352,7 +355,8 @@ fn departs(flow: &mut NicFlow, now: Time, idle: &mut u64) -> Outcome {
         *idle += 1;
         return Outcome::default();
     };
+    let again = records::leaves(flow, &sent);
     let header = flow.header(sent.seq, sent.flags, sent.len, now);
     let fetch = (sent.len > 0).then_some((sent.at, sent.len));
-    Outcome { header: Some(header), fetch, ..Outcome::default() }
+    Outcome { header: Some(header), fetch, again, ..Outcome::default() }
 }

@@ -1,6 +1,7 @@
 mod closing;
 mod extensions;
 mod payload;
+mod records;
 mod swarm;
 
 use std::path::Path;

@@ -8,6 +8,7 @@ use nicforge_tcp::queue::ENTRY_LEN;
 use nicforge_units::Time;
 
 use super::nic::{Job, Nic};
+use super::records;
 use super::work::{Kind, Work};
 
 /// An operation of the DMA engine.
@@ -159,6 +160,12 @@ impl Nic {
             dma.write(place.at, &payload[done..done + place.len as usize]);
             done += place.len as usize;
         }
+        let again = work.outcome.again;
+        if again > 0 {
+            // They came before what was missing; now the NIC can decrypt them.
+            self.counters.read_again += u64::from(again);
+            records::rewrite(ring.pieces((store.at + store.len) % ring.len, again), &mut dma);
+        }
         dma.now() + self.dma.write_signal()
     }
 
@@ -169,12 +176,17 @@ impl Nic {
         let ring = self.flows[work.flow as usize].rings.transmit;
         let mut dma = SimDma::on(host, port, now);
         let mut here = now;
+        let again = work.outcome.again;
+        self.counters.read_again += u64::from(again);
+        for piece in ring.pieces((at + ring.len - again) % ring.len, again).into_iter().filter(|piece| piece.len > 0) {
+            here = here.max(dma.read_ahead(piece.at, &mut vec![0; piece.len as usize]));
+        }
         for piece in ring.pieces(at, len).into_iter().filter(|piece| piece.len > 0) {
             let begin = work.out.len();
             work.out.resize(begin + piece.len as usize, 0);
             here = here.max(dma.read_ahead(piece.at, &mut work.out[begin..]));
         }
-        here + self.dma.moving(len.into())
+        here + self.dma.moving(u64::from(len) + u64::from(again))
     }
 
     /// Operation `number` is complete: who waits for it hears of it.

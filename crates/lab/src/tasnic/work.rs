@@ -64,6 +64,8 @@ pub struct Outcome {
     pub store: Option<Placement>,
     /// Payload to send: where it lies in the transmit ring, and its length.
     pub fetch: Option<(u32, u32)>,
+    /// Bytes of records that the NIC reads again: before those that it sends, behind those that it stores.
+    pub again: u32,
     /// News for the application.
     pub notify: Option<ToApplication>,
     /// Sequence numbers that may be sent.

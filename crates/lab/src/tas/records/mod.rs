@@ -1,4 +1,5 @@
-//! Records between messages and TCP, worked on by a core or by the NIC (autonomous offload).
+//! Records between messages and TCP, worked on by a core, by the NIC below a TCP that it does not know (autonomous
+//! offload), or by a NIC that runs TCP (dependent offload, `tasnic/records.rs`).
 //!
 //! ```text
 //!  app.rs: messages ── RecordFlow ── a connection's rings ── service.rs: TCP ── NIC with stage `l5p`
@@ -82,6 +83,9 @@ pub struct RecordPlan {
     pub role: Role,
     /// Who works on them.
     pub by: RecordsBy,
+    /// The NIC runs TCP, too: it gets and gives plaintext, and keeps no context beside its connection. The bytes are made
+    /// here all the same; the time is the NIC's.
+    pub is_dependent: bool,
     /// Content of a record at most, in bytes.
     pub content_max: u32,
     /// The number of the first context on the NIC; each connection has two.
@@ -169,6 +173,27 @@ impl RecordPlan {
     }
 }
 
+impl RecordPlan {
+    /// Whether a NIC works on them that knows nothing of TCP.
+    fn is_autonomous(&self) -> bool {
+        self.by.is_nic() && !self.is_dependent
+    }
+
+    /// The records of connection `flow`, of which this end sends on `outward`, and whose streams begin there.
+    pub fn begin(self, flow: usize, outward: FlowKey, [transmit, receive]: [Seq; 2]) -> RecordFlow {
+        let first = self.first_context + 2 * flow as u32;
+        let start = |tcpsn| Start { tcpsn, number: 0 };
+        let beginning = Beginning {
+            outward,
+            transmit: start(transmit),
+            receive: start(receive),
+            transmit_context: ContextId(first),
+            receive_context: ContextId(first + 1),
+        };
+        RecordFlow::new(self, flow, beginning)
+    }
+}
+
 impl RecordFlow {
     fn new(plan: RecordPlan, flow: usize, beginning: Beginning) -> RecordFlow {
         let Beginning { outward, transmit, receive, receive_context, .. } = beginning;
@@ -232,12 +257,14 @@ impl RecordFlow {
             let pieces = pieces.map(|piece| Piece { address: piece.at.0, bytes: piece.len });
             self.sent.0.push(self.written, pieces.collect());
             if let Layer::Nvme(layer) = &self.layer
+                && self.plan.is_autonomous()
                 && let Some((id, state)) = layer.placement(place)
             {
                 cpu.work(costs.buffer);
                 self.commands.push(Command::Add(self.beginning.receive_context, id, state));
             }
-        } else {
+        }
+        if !self.plan.is_autonomous() {
             match &mut self.layer {
                 Layer::Tls(layer) => layer.seal(cpu, costs, self.written, &mut record),
                 Layer::Nvme(layer) => layer.seal(cpu, costs, &mut record),
@@ -269,7 +296,7 @@ impl RecordFlow {
         let content = match &mut self.layer {
             Layer::Tls(layer) => layer.read(cpu, costs)?,
             Layer::Nvme(layer) => layer.read(cpu, costs)?.map(|answer| {
-                if let (Some(id), true) = (answer.ends, self.plan.by.is_nic()) {
+                if let (Some(id), true) = (answer.ends, self.plan.is_autonomous()) {
                     self.commands.push(Command::Delete(self.beginning.receive_context, id));
                 }
                 answer.content
@@ -282,8 +309,24 @@ impl RecordFlow {
         Ok(content)
     }
 
+    /// Bytes of the record at `tcpsn` before it: a NIC that goes on there has to read them again.
+    pub fn prefix_bytes(&self, tcpsn: Seq) -> u32 {
+        match self.sent.0.find(tcpsn) {
+            TxMessageState::Kept { prefix, .. } => prefix.iter().map(|piece| piece.bytes).sum(),
+            TxMessageState::Released | TxMessageState::NotYet => 0,
+        }
+    }
+
     /// How records came.
     pub fn counts(&self) -> RecordCounts {
+        let mut counts = self.counts_of_layer();
+        if self.plan.by.is_nic() && self.plan.is_dependent {
+            (counts.offloaded, counts.not_offloaded) = (counts.not_offloaded, 0);
+        }
+        counts
+    }
+
+    fn counts_of_layer(&self) -> RecordCounts {
         let counts = RecordCounts { sent: self.written, placed_bytes: self.placed_bytes, ..RecordCounts::default() };
         match &self.layer {
             Layer::Tls(layer) => {
@@ -323,7 +366,8 @@ impl RecordFlow {
         received.is_placed
     }
 
-    fn acknowledge(&mut self, tcpsn: Seq) {
+    /// The peer has everything before `tcpsn`.
+    pub fn acknowledge(&mut self, tcpsn: Seq) {
         self.sent.0.acknowledge(tcpsn);
         self.driver.acknowledge(tcpsn);
     }
@@ -333,6 +377,12 @@ impl RecordFlow {
             Layer::Tls(layer) => layer.take_answers(),
             Layer::Nvme(layer) => layer.take_answers(),
         }
+    }
+}
+
+impl std::fmt::Debug for RecordFlow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RecordFlow").field("plan", &self.plan).field("written", &self.written).finish_non_exhaustive()
     }
 }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use nicforge_l5p::context::{Context, ContextId, FlowKey, Start};
+use nicforge_l5p::context::{Context, FlowKey};
 use nicforge_l5p::engine::Descriptor;
 use nicforge_l5p::protocol::Direction;
 use nicforge_l5p::registry;
@@ -56,21 +56,13 @@ impl Records {
     }
 
     /// A connection opened, whose streams begin there.
-    fn begin(&mut self, flow: usize, outward: FlowKey, [transmit, receive]: [Seq; 2]) {
+    fn begin(&mut self, flow: usize, outward: FlowKey, starts: [Seq; 2]) {
         let Some(plan) = self.plan else { return };
-        let first = plan.first_context + 2 * flow as u32;
-        let start = |tcpsn| Start { tcpsn, number: 0 };
-        let beginning = Beginning {
-            outward,
-            transmit: start(transmit),
-            receive: start(receive),
-            transmit_context: ContextId(first),
-            receive_context: ContextId(first + 1),
-        };
+        let records = plan.begin(flow, outward, starts);
         if plan.by.is_nic() {
-            self.create(&plan, &beginning);
+            self.create(&plan, &records.beginning);
         }
-        self.flows[flow] = Some(Rc::new(RefCell::new(RecordFlow::new(plan, flow, beginning))));
+        self.flows[flow] = Some(Rc::new(RefCell::new(records)));
     }
 
     fn create(&mut self, plan: &RecordPlan, beginning: &Beginning) {
