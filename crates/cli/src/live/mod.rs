@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use nicforge_lab::live::{
-    FastPath, LiveConfig, PortKind, Snapshot, TcpOptions, load_live, run_live, run_live_with, run_on_card,
+    FastPath, LiveConfig, LiveRunError, PortKind, Snapshot, TcpOptions, load_live, run_live, run_live_with, run_on_card,
 };
 use nicforge_lab::record::of_live;
 use nicforge_options::Place;
@@ -81,12 +81,23 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
         }
         None => run_live(&config, &stop, &mut watch),
     };
-    let run = run.inspect_err(|_| made.take_back())?;
+    let (run, lost) = match run {
+        Ok(run) => (run, None),
+        // What was counted is the report all the same.
+        Err(LiveRunError::Lost { cause, run }) => (*run, Some(cause)),
+        Err(error) => {
+            made.take_back();
+            return Err(error.into());
+        }
+    };
     show_events(&mut events, &run.snapshot);
     let record = of_live(&config, &run, began.elapsed().as_secs_f64());
     let files = write_all(&record, &folder)?;
     if let Some(error) = failed {
         return Err(error);
+    }
+    if let Some(cause) = lost {
+        return Err(LiveRunError::Lost { cause, run: Box::new(run) }.into());
     }
     if options.json {
         return print(&to_json(&record));
