@@ -40,7 +40,7 @@ fn gateway(hosts: &Hosts, interface: &str, crew: &mut Crew) -> Gateway {
 
 /// A socket of the client, whose flow to the server is that of `worker`.
 fn flow(hosts: &Hosts, from: u16, worker: u16) -> UdpSocket {
-    let is_its = |port: &u16| worker_of(*port, UDP_PORT, WORKERS) == worker;
+    let is_its = |port: &u16| worker_of(*port, WORKERS) == worker;
     let port = (from..).find(is_its).unwrap();
     let socket = hosts.run("client", || netns::bound(|| UdpSocket::bind((CLIENT, port))));
     socket.connect((SERVER, UDP_PORT)).unwrap();
