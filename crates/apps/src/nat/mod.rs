@@ -32,6 +32,7 @@
 
 mod entry;
 mod flow;
+mod hairpin;
 mod icmp;
 mod mapping;
 mod own;
@@ -177,44 +178,6 @@ impl Nat {
             self.fragments.remember(cpu, id, OfFirst { address, identification }.word());
         }
         Ok(Verdict::Transmit(out))
-    }
-
-    /// Translates a packet between two inside hosts, which know each other by their external endpoints (hairpinning,
-    /// RFC 4787, REQ-9): both ends are replaced, as if it had gone out and come back in.
-    fn turn_round<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        packet: &Packet,
-        headers: &Headers,
-        ends: (u32, u32),
-    ) -> Result<Verdict, &'static str> {
-        let summary = &headers.summary;
-        if !summary.has_ports() || headers.fragment_of.is_some() {
-            return Err(NO_FLOW);
-        }
-        if headers.hops <= 1 {
-            return Err(crate::TTL_EXPIRED);
-        }
-        let (source, destination) = ((ends.0, summary.source_port), (ends.1, summary.destination_port));
-        let port = *self.ports.get(packet.port).ok_or(crate::NO_SUCH_PORT)?;
-        let out = FlowKey::new(source, destination, summary.protocol, Side::Inside);
-        let (number, outward) = match self.flows.find(cpu, &out) {
-            Some(found) => found,
-            None => self.flows.open(cpu, out)?,
-        };
-        self.flows.touch(cpu, number, &outward, headers.tcp_flags);
-        let back = FlowKey::new((outward.address, outward.port), destination, summary.protocol, Side::Outside);
-        let (number, inward) = match self.flows.find(cpu, &back) {
-            Some(found) => found,
-            None => self.flows.open_from_outside(cpu, &back).ok_or(NO_FLOW)?,
-        };
-        self.flows.touch(cpu, number, &inward, headers.tcp_flags);
-        let frame = cpu.bytes_mut(packet.head.at, headers.window);
-        rewrite::replace_end(frame, summary, End::Source, outward.address, Some(outward.port));
-        rewrite::replace_end(frame, summary, End::Destination, inward.address, Some(inward.port));
-        rewrite::decrement_hops(frame, usize::from(summary.l3_offset));
-        rewrite::set_macs(frame, port.mac, port.next_hop);
-        Ok(Verdict::Transmit(packet.port))
     }
 
     /// Gives a packet from inside that may be in fragments an identification that no other packet from the same external

@@ -162,14 +162,7 @@ pub fn put_together(
         nic.stages.push_first(Box::new(responder));
     }
     let region = Region { control: control.clone(), bell: bell.clone() };
-    let policy = Policy {
-        longest_segment: if whole { pool.room() as usize } else { 0 },
-        idle: config.live.read::<IdleOptions>().idle,
-        when_full: config.live.read::<FullOptions>().when_full,
-        window: window(&config.settings),
-        heuristic: heuristic(&config.settings),
-        spreads: config.live.read::<AttachOptions>().absent_flows == AbsentFlows::Others,
-    };
+    let policy = policy(config, if whole { pool.room() as usize } else { 0 });
     Ok(Assembly {
         device: Device::new(nics, ports, too_long, way, region, policy, ownership),
         workers,
@@ -180,6 +173,18 @@ pub fn put_together(
         bell,
         events,
     })
+}
+
+/// How the device of `config` behaves at its limits, where segments up to `longest_segment` pass whole.
+fn policy(config: &LiveConfig, longest_segment: usize) -> Policy {
+    Policy {
+        longest_segment,
+        idle: config.live.read::<IdleOptions>().idle,
+        when_full: config.live.read::<FullOptions>().when_full,
+        window: window(&config.settings),
+        heuristic: heuristic(&config.settings),
+        spreads: config.live.read::<AttachOptions>().absent_flows == AbsentFlows::Others,
+    }
 }
 
 /// Whether the device interrupts workers.

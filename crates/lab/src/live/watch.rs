@@ -1,7 +1,8 @@
 //! A file of servers that changes while a run goes on.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use nicforge_apps::AppConfig;
 use nicforge_apps::lb::read_servers;
@@ -39,16 +40,16 @@ pub fn follow(app: &AppConfig) -> Result<(), LiveRunError> {
 }
 
 /// What changes when somebody writes the file.
-fn version_of(file: &Path) -> Option<(SystemTime, u64)> {
+fn version_of(file: &Path) -> Option<(u64, i64, i64, u64)> {
     let there = std::fs::metadata(file).ok()?;
-    Some((there.modified().ok()?, there.len()))
+    Some((there.ino(), there.mtime(), there.mtime_nsec(), there.len()))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use nicforge_apps::PortMap;
+    use nicforge_platform::live::Clock;
+    use nicforge_units::Time;
 
     use super::*;
     use crate::run::read_servers_of;
@@ -68,9 +69,9 @@ mod tests {
         read_servers_of(&app).unwrap();
         follow(&app).unwrap();
         let until = |what: &str, holds: &dyn Fn() -> bool| {
-            let patience = Instant::now() + Duration::from_secs(30);
+            let clock = Clock::start();
             while !holds() {
-                assert!(Instant::now() < patience, "{what}");
+                assert!(clock.now() < Time::from_ms(30_000), "{what}");
                 std::thread::sleep(Duration::from_millis(5));
             }
         };
