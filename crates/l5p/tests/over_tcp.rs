@@ -83,6 +83,15 @@ fn faults_cost_speed_never_correctness() {
     assert!(is_one_seed || met.iter().all(|count| *count > 50), "the swarm met {met:?}");
 }
 
+/// Found by the swarm: packets that a lost context had processed waited in TCP while a key update was read, and were taken
+/// for the new key's.
+#[test]
+fn packets_of_a_context_lost_before_a_key_update_have_their_own_key() {
+    let mut pair = draw(10_287, false);
+    pair.run([40, 20]);
+    check_return(&mut pair);
+}
+
 /// A megabyte's worth of records, unless `NICFORGE_TRANSFER_MIB` says how many.
 fn transfer_records() -> u64 {
     let mebibytes = std::env::var("NICFORGE_TRANSFER_MIB").ok().and_then(|value| value.parse::<u64>().ok());

@@ -13,6 +13,9 @@ use crate::sequence::Seq;
 /// Type of a handshake message that changes the sender's key (RFC 8446, 4.6.3).
 const KEY_UPDATE: u8 = 24;
 
+/// Contexts of one key that are remembered for packets that wait in TCP: the NIC may lose a context many times.
+const CONTEXTS_MAX: usize = 16;
+
 /// Keys that are kept for packets that met an old context; no packet waits in TCP through so many updates.
 const PAST_KEYS_MAX: usize = 4;
 
@@ -70,7 +73,7 @@ pub struct ReaderCounters {
 /// A key before an update. Until the NIC gets a new context it goes on with the old key, and counts on.
 struct PastKey {
     software: SoftwareTls,
-    context: ContextId,
+    contexts: VecDeque<ContextId>,
     number: u64,
 }
 
@@ -78,7 +81,8 @@ struct PastKey {
 pub struct RecordReader {
     assembler: Assembler,
     software: SoftwareTls,
-    context: ContextId,
+    /// The NIC's contexts with the present key, the last one first.
+    contexts: VecDeque<ContextId>,
     number: u64,
     past: VecDeque<PastKey>,
     awaits_key: bool,
@@ -93,7 +97,7 @@ impl RecordReader {
         Self {
             assembler: Assembler::new(start.tcpsn),
             software: SoftwareTls::new(keys),
-            context,
+            contexts: VecDeque::from([context]),
             number: start.number,
             past: VecDeque::new(),
             awaits_key: false,
@@ -154,7 +158,7 @@ impl RecordReader {
 
     /// Completes what the NIC began.
     fn decrypt(&mut self, number: u64, message: Message) -> Result<Vec<u8>, BadRecordMac> {
-        let is_by = |part: &Part| part.processed_by == Some(self.context);
+        let is_by = |part: &Part| part.processed_by.is_some() && part.processed_by.as_ref() == self.contexts.front();
         if message.parts.iter().all(is_by) {
             self.counters.offloaded += 1;
             return Ok(message.bytes);
@@ -171,7 +175,7 @@ impl RecordReader {
                 continue;
             };
             self.counters.encrypted_again_bytes += range.len() as u64;
-            match self.past.iter_mut().find(|past| past.context == context) {
+            match self.past.iter_mut().find(|past| past.contexts.contains(&context)) {
                 // The NIC had an old key still.
                 Some(past) => past.software.encrypt_again(past.number - 1, &mut bytes, range),
                 None => self.software.encrypt_again(number, &mut bytes, range),
@@ -200,11 +204,11 @@ impl RecordReader {
     /// where that context begins.
     pub fn rekey(&mut self, keys: &TlsKeys, context: ContextId) -> Start {
         let software = std::mem::replace(&mut self.software, SoftwareTls::new(keys));
-        self.past.push_back(PastKey { software, context: self.context, number: self.number });
+        let contexts = std::mem::replace(&mut self.contexts, VecDeque::from([context]));
+        self.past.push_back(PastKey { software, contexts, number: self.number });
         if self.past.len() > PAST_KEYS_MAX {
             self.past.pop_front();
         }
-        self.context = context;
         self.number = 0;
         self.awaits_key = false;
         self.boundary()
@@ -213,7 +217,8 @@ impl RecordReader {
     /// The NIC has a new context with the present key, after it lost the one before. Records that the old one
     /// processed in part or whole are checked in software.
     pub fn attach(&mut self, context: ContextId) {
-        self.context = context;
+        self.contexts.push_front(context);
+        self.contexts.truncate(CONTEXTS_MAX);
     }
 
     /// Where the next record begins, and its number: what `l5o_create` needs. Bytes that wait here already have passed
