@@ -152,6 +152,7 @@ fn slow_path(plan: &HostPlan<'_>, free: Vec<Ring>, nic: super::SharedNic) -> Slo
     };
     let control = RateControl::new(law, at_once(&rpc)).bypassing();
     let linger = Time::from_seconds(plan.settings.read::<TasnicOptions>().tasnic_linger_ms * 1e-3);
-    let slow = SlowPlan { address: plan.address(), contexts: rpc.rpc_app_cores, tuning, linger };
+    let (address, contexts, opening) = (plan.address(), rpc.rpc_app_cores, rpc.rpc_opening);
+    let slow = SlowPlan { address, contexts, tuning, opening, linger };
     SlowPath::new(slow, nic, Stack::new(host, config, Rings { free }, seed), control)
 }
