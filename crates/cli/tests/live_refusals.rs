@@ -43,6 +43,16 @@ fn interfaces_that_are_simulated_only() {
 
 /// Several ports may read captures: which one ends in the middle is said.
 #[test]
+fn a_card_that_runs_tcp_takes_neither_cores_nor_stages() {
+    let text = |setting: &str| {
+        let tcp = "[tcp]\naddress = [\"10.0.0.2/24\"]\nfast_path = \"card\"\n";
+        captures(setting).replace("[[port]]", &format!("{tcp}[[port]]"))
+    };
+    refused(&text("cores = 2"), &[], &["x.toml:4:", "a card has one thread for TCP", "leave `cores` out"]);
+    refused(&text("stages = \"trace\""), &[], &["x.toml:4:", "has no stages live", "leave `stages` out"]);
+}
+
+#[test]
 fn a_capture_that_is_cut_is_named() {
     let folder = folder();
     let sample = folder.path().join("scenarios/captures/sample.pcap");
