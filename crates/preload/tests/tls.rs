@@ -5,7 +5,7 @@ mod common;
 
 use std::process::Command;
 
-use common::{Running, has, output, text};
+use common::{Running, Server, built, has, output, text};
 use nicforge_sockets::attach::{Attachment, NetworkConfig, address};
 
 /// A namespace for this thread, whose service has 10.9.0.2, and whose kernel has 10.9.0.1.
@@ -91,6 +91,147 @@ fn records_of_programs_are_made_and_opened_by_the_nic() {
         assert_eq!(moved[0] > 2_000_000, offloads, "{version} {cipher} {moved:?}");
         assert_eq!(moved[1] > 50, offloads && version == "1.2", "{version} {cipher} {moved:?}");
     }
+}
+
+/// A client that damages a record behind the handshake, or sends something else, and prints the alert that it gets.
+const LIAR: &str = "
+import socket, ssl, sys
+c = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+c.check_hostname = False
+c.verify_mode = ssl.CERT_NONE
+c.maximum_version = ssl.TLSVersion.TLSv1_2
+c.set_ciphers('ECDHE-RSA-AES128-GCM-SHA256')
+come, leave = ssl.MemoryBIO(), ssl.MemoryBIO()
+t = c.wrap_bio(come, leave)
+s = socket.create_connection(('10.9.0.2', 7443), timeout=20)
+what = sys.argv[1]
+flights = 0
+while True:
+    try: t.do_handshake(); break
+    except ssl.SSLWantReadError:
+        flight = leave.read()
+        if flight: s.sendall(flight); flights += 1
+        # The client's Finished is its last record, and the end of its stream comes with it.
+        if what == 'ended' and flights == 2: s.shutdown(socket.SHUT_WR)
+        d = s.recv(70_000)
+        come.write(d) if d else come.write_eof()
+if what == 'ended': print('shaken'); sys.exit()
+s.sendall(leave.read())
+t.write(b'a' * 3000)
+r = bytearray(leave.read())
+if what == 'damaged': r[-1] ^= 1
+if what == 'long': r[3:5] = b'\\x40\\x19'
+if what == 'short': r[3:5] = b'\\x00\\x17'
+if what == 'old': r[2] = 1
+s.sendall(r + bytes(20_000 if what == 'long' else 0))
+try:
+    while True:
+        try: t.read(10_000); break
+        except ssl.SSLWantReadError:
+            d = s.recv(70_000)
+            come.write(d) if d else come.write_eof()
+    print('data')
+except ssl.SSLError as e: print(e.reason)
+";
+
+#[test]
+fn a_peer_that_lies_gets_an_alert_and_one_that_ends_early_its_handshake() {
+    let Some(service) = network(0.0) else { return };
+    let alerts = [
+        ("damaged", "SSLV3_ALERT_BAD_RECORD_MAC"),
+        ("short", "SSLV3_ALERT_BAD_RECORD_MAC"),
+        ("long", "TLSV1_ALERT_RECORD_OVERFLOW"),
+        ("old", "TLSV1_ALERT_PROTOCOL_VERSION"),
+        ("ended", "shaken"),
+        ("ended", "shaken"),
+    ];
+    for (what, alert) in alerts {
+        let words = ["-c", PROGRAM, "server", "10.9.0.2", "1.2", "ECDHE-RSA-AES128-GCM-SHA256"];
+        let mut ours = service.start("python3", &words);
+        service.listening(7443);
+        assert_eq!(text(output(Command::new("python3").args(["-c", LIAR, what]))).trim(), alert, "{what}");
+        ours.kill();
+        service.settled(0);
+    }
+}
+
+/// Waits until somebody listens at a port of the kernel's, in this thread's namespace.
+fn kernel_listens(port: u16) {
+    let line = format!(":{port:04X} 00000000:0000 0A");
+    for _ in 0..600 {
+        if std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap().contains(&line) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("nobody listens at {port} of the kernel's");
+}
+
+/// rustls does the handshake and extracts its secrets; OpenSSL, or a rustls that goes on by itself, is the peer.
+#[test]
+fn rustls_hands_its_keys_over() {
+    let Some(service) = network(0.0) else { return };
+    let program = built().join("examples/secrets");
+    let program = program.to_str().unwrap();
+    let counted = |name: &str| {
+        let host = service.seen().host.unwrap_or_default();
+        host.counters.get(name).copied().unwrap_or_default()
+    };
+    for version in ["1.2", "1.3"] {
+        for is_server in [true, false] {
+            let before = [counted("tx_tls_encrypted_bytes"), counted("tls_records_offloaded")];
+            if is_server {
+                let mut ours = service.start(program, &["server", "10.9.0.2:7443", version, "kernel"]);
+                service.listening(7443);
+                let client = ["-c", PROGRAM, "client", "10.9.0.2", version, "ECDHE-RSA-AES128-GCM-SHA256"];
+                assert_eq!(text(output(Command::new("python3").args(client))), "whole\n", "{version}");
+                ours.kill();
+                service.settled(0);
+            } else {
+                let words = ["server", "10.9.0.1:7444", version, "own"];
+                let peer = Command::new(program).args(words).current_dir(service.folder.path()).spawn();
+                let mut peer = Server(peer.unwrap());
+                kernel_listens(7444);
+                let done = service.run(program, &["client", "10.9.0.1:7444", version, "kernel"]);
+                assert_eq!(text(done), "whole\n", "{version}");
+                peer.kill();
+            }
+            let after = [counted("tx_tls_encrypted_bytes"), counted("tls_records_offloaded")];
+            let moved = [after[0] - before[0], after[1] - before[1]];
+            assert!(moved[0] >= 2_000_000 && moved[1] > 50, "{version}, server {is_server}: {moved:?}");
+        }
+    }
+}
+
+/// redis is asked for kernel TLS by OpenSSL's configuration; the kernel's `redis-cli` is the client.
+#[test]
+fn redis_speaks_tls_through_the_nic() {
+    if !has("redis-server") || !has("redis-cli") || !has("redis-benchmark") {
+        return;
+    }
+    let Some(service) = network(0.0) else { return };
+    let asks = "openssl_conf = a\n[a]\nssl_conf = b\n[b]\nsystem_default = c\n[c]\nOptions = KTLS\n";
+    std::fs::write(service.path("openssl.cnf"), asks).unwrap();
+    let words = "--port 0 --tls-port 6380 --tls-cert-file cert.pem --tls-key-file key.pem --tls-ca-cert-file cert.pem \
+                 --tls-auth-clients no --protected-mode no --bind 10.9.0.2 --save";
+    let mut server = service.command("redis-server");
+    server.args(words.split_whitespace()).arg("").env("OPENSSL_CONF", service.path("openssl.cnf"));
+    let log = std::fs::File::create(service.path("redis.log")).unwrap();
+    let mut server = Server(server.stdout(log).spawn().unwrap());
+    service.listening(6380);
+    let client = |program: &str, words: &[&str]| {
+        let mut client = Command::new(program);
+        client.args(["-h", "10.9.0.2", "-p", "6380", "--tls", "--insecure"]).args(words);
+        text(output(&mut client)).trim().to_string()
+    };
+    let large = "0123456789abcdef".repeat(6000);
+    assert_eq!(client("redis-cli", &["set", "key", &large]), "OK");
+    assert_eq!(client("redis-cli", &["get", "key"]), large);
+    let measured = client("redis-benchmark", &["-q", "-n", "5000", "-c", "10", "-t", "set,get"]);
+    println!("{measured}");
+    assert!(server.end());
+    let counters = service.seen().host.unwrap_or_default().counters;
+    assert!(counters["tx_tls_encrypted_bytes"] > 100_000 && counters["tx_tls_refused"] == 0, "{counters:?}");
 }
 
 /// nginx over the library, with kernel TLS and `sendfile`; the kernel's curl fetches, and says what it got.

@@ -1,7 +1,8 @@
 //! Kernel TLS as programs know it: keys by `setsockopt(SOL_TLS, …)`, and how plaintext lies in the rings afterwards.
 //!
 //! A ring of a socket whose direction is encrypted carries pieces of records: the record's type, the piece's length (two
-//! bytes, little-endian), the piece. The service makes records of what it takes and pieces of the records it gets.
+//! bytes, little-endian), the piece. The service makes records of what it takes and pieces of the records it gets. A piece
+//! of type [`FAILED`] is the last: its length is an error, and nothing follows it.
 
 use nicforge_l5p::tls::TlsKeys;
 use nicforge_l5p::tls::record::{Cipher, PLAINTEXT_BYTES_MAX, Version};
@@ -22,6 +23,9 @@ pub const TLS_GET_RECORD_TYPE: i32 = 2;
 pub const PIECE_HEADER: usize = 3;
 /// Most bytes of a piece: a record's content.
 pub const PIECE_MOST: usize = PLAINTEXT_BYTES_MAX;
+
+/// Type of the piece behind which there are none, because what came is no record: its length is the error's number.
+pub const FAILED: u8 = 0;
 
 /// Longest structure that a program gives.
 pub const CRYPTO_INFO_MOST: usize = 56;

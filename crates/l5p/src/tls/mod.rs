@@ -49,7 +49,7 @@ impl Protocol for Tls {
 
     fn parse(&self, state: &State, bytes: &[u8]) -> Option<Header> {
         let tls: &TlsState = state.view();
-        let header = RecordHeader::parse(tls.version(), tls.cipher(), bytes)?;
+        let header = RecordHeader::parse(tls.version(), tls.cipher(), bytes).ok()?;
         let length = (HEADER_BYTES + header.payload_bytes) as u32;
         Some(Header { length, is_numbered: !header.is_middlebox_ccs(tls.version()) })
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::crypto::TlsKeys;
-use super::record::{ContentType, HEADER_BYTES, RecordHeader, TAG_BYTES};
+use super::record::{ContentType, HEADER_BYTES, HeaderError, RecordHeader, TAG_BYTES};
 use super::software::{BadRecordMac, SoftwareTls};
 use crate::context::{ContextId, Start};
 use crate::driver::{Assembler, Layer5, Message, Part, ResyncAnswer, ResyncRequests, TxMessageState};
@@ -37,12 +37,14 @@ pub struct Record {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// What stands where a record must begin is none.
-    #[error("{bytes:02x?} at {at:?} is no header of a record: the connection must end")]
+    #[error("{bytes:02x?} at {at:?} is no header of a record, as {why}: the connection must end")]
     NotARecord {
         /// The bytes.
         bytes: [u8; HEADER_BYTES],
         /// Where they are.
         at: Seq,
+        /// The reason.
+        why: HeaderError,
     },
     /// A record is not authentic.
     #[error(transparent)]
@@ -118,7 +120,7 @@ impl RecordReader {
             return Ok(None);
         }
         let at = self.assembler.next_tcpsn();
-        let header = self.software.parse(&bytes).ok_or(ReadError::NotARecord { bytes, at })?;
+        let header = self.software.parse(&bytes).map_err(|why| ReadError::NotARecord { bytes, at, why })?;
         let length = HEADER_BYTES + header.payload_bytes;
         self.answers.extend(self.requests.message(at, self.number, length));
         let Some(message) = self.assembler.take(length) else {

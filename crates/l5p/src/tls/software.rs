@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::crypto::{TlsKeys, TlsState};
-use super::record::{HEADER_BYTES, RecordHeader, TAG_BYTES};
+use super::record::{HEADER_BYTES, HeaderError, RecordHeader, TAG_BYTES};
 use crate::keys::KeyCache;
 
 /// A record whose tag is wrong: `bad_record_mac` (RFC 8446, 6.2).
@@ -77,8 +77,12 @@ impl SoftwareTls {
         data_at..record.len() - TAG_BYTES
     }
 
-    /// The header of a record, if it can be one under these keys.
-    pub fn parse(&self, bytes: &[u8]) -> Option<RecordHeader> {
+    /// The header of a record.
+    ///
+    /// # Errors
+    ///
+    /// [`HeaderError`]: it cannot be one under these keys.
+    pub fn parse(&self, bytes: &[u8]) -> Result<RecordHeader, HeaderError> {
         RecordHeader::parse(self.state.version(), self.state.cipher(), bytes)
     }
 }

@@ -12,7 +12,8 @@ use crate::control::{Request, RequestMessage};
 use crate::layout::State;
 use crate::shared::Ring;
 use crate::tls::{
-    CRYPTO_INFO_MOST, CryptoInfo, PIECE_HEADER, PIECE_MOST, SOL_TLS, TLS_RX, TLS_TX, parse_piece_header, piece_header,
+    CRYPTO_INFO_MOST, CryptoInfo, FAILED, PIECE_HEADER, PIECE_MOST, SOL_TLS, TLS_RX, TLS_TX, parse_piece_header,
+    piece_header,
 };
 
 /// Type of a record with data.
@@ -174,6 +175,17 @@ fn take(
         socket.memory.drain(Ring::Receive, tail, &mut header);
         (kind, left) = parse_piece_header(header);
         head = PIECE_HEADER;
+    }
+    if kind == FAILED {
+        // Taken from the ring, so that a close does not reset what the program says to the peer about it.
+        own.tls_left.store(left as u32, Ordering::Relaxed);
+        own.tls_type.store(u32::from(kind), Ordering::Relaxed);
+        if head > 0 {
+            let (rearm, bump) = took(number, socket, tail + head as u64, true);
+            drop(held);
+            announce(socket, rearm, bump);
+        }
+        return Err(Errno::from_raw_os_error(left as i32));
     }
     if kind != DATA && !any_kind {
         return Err(Errno::IO);

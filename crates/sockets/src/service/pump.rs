@@ -44,7 +44,7 @@ impl Service {
         !self.due.is_empty()
     }
 
-    fn pump(&mut self, index: usize) {
+    pub(super) fn pump(&mut self, index: usize) {
         let Role::Connected(id) = self.flows[index].role else { return };
         let mut moved = Moved::default();
         self.pump_out(index, id, &mut moved);

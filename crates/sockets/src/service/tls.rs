@@ -33,11 +33,16 @@ impl Service {
                 let flow = &mut self.flows[at];
                 flow.rx_head -= raw.len() as u64;
                 flow.rx_free += raw.len();
-                flow.memory.page().service.rx_head.store(flow.rx_head, Ordering::SeqCst);
+                let page = &flow.memory.page().service;
+                page.rx_head.store(flow.rx_head, Ordering::SeqCst);
+                // The stream's end lies behind these bytes, and is shown again behind what they hold.
+                flow.finish_shown = false;
+                page.finished.store(0, Ordering::SeqCst);
             }
             _ => return Err(Errno::NOPROTOOPT),
         }
-        self.due.insert(self.flows[at].name);
+        // Before the answer: the application must not find a ring that is empty for this reason only.
+        self.pump(at);
         Ok(())
     }
 

@@ -252,11 +252,7 @@ impl Transport for Network {
     fn receive(&mut self, id: Id, bytes: &mut [u8]) -> usize {
         let Some(known) = self.known.get(&id) else { return 0 };
         if self.secure.has(known.at, Way::Inward) {
-            let bytes = self.secure.receive(&mut self.stack, known.at, bytes, self.now);
-            if self.secure.has_failed(known.at) && !self.secure.waits(known.at) {
-                self.events.push(Event::Failed(id, Errno::BADMSG));
-            }
-            return bytes;
+            return self.secure.receive(&mut self.stack, known.at, bytes, self.now);
         }
         self.stack.recv(known.at, bytes, self.now).unwrap_or(0)
     }

@@ -16,8 +16,8 @@ use nicforge_l5p::protocol::ProtocolId;
 use nicforge_l5p::registry;
 use nicforge_l5p::sequence::Seq;
 use nicforge_l5p::tls::TlsKeys;
-use nicforge_l5p::tls::reader::{ReaderCounters, RecordReader};
-use nicforge_l5p::tls::record::ContentType;
+use nicforge_l5p::tls::reader::{ReadError, ReaderCounters, RecordReader};
+use nicforge_l5p::tls::record::{ContentType, HeaderError};
 use nicforge_l5p::tls::sender::RecordSender;
 use nicforge_tcp::conn::Connection;
 use nicforge_tcp::stack::{ConnectionId, Stack};
@@ -26,7 +26,7 @@ use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::pages::PagedBuffers;
-use crate::tls::{CryptoInfo, PIECE_HEADER, PIECE_MOST, parse_piece_header, piece_header};
+use crate::tls::{CryptoInfo, FAILED, PIECE_HEADER, PIECE_MOST, parse_piece_header, piece_header};
 
 /// Contexts that fit into the NIC's memory: 4 MiB of 208 bytes.
 const CONTEXTS_MAX: usize = (4 << 20) / 208;
@@ -61,6 +61,7 @@ struct In {
     reader: RecordReader,
     reports: Reports,
     waiting: VecDeque<u8>,
+    /// Something came that is no record. The application learns of it behind what came before; it may still send an alert.
     failed: bool,
 }
 
@@ -230,9 +231,12 @@ impl Secure {
         let Some(inward) = flow.inward.as_mut() else { return 0 };
         let before = worked();
         let mut fresh = true;
-        while fresh && inward.waiting.len() < WAITING_MOST && !inward.failed {
+        while fresh && inward.waiting.len() < WAITING_MOST {
             let bytes = stack.recv(at, &mut self.scratch, now).unwrap_or(0);
             fresh = bytes > 0;
+            if inward.failed {
+                continue;
+            }
             let mut done = 0;
             for stretch in inward.reports.take(bytes) {
                 inward.reader.push(&self.scratch[done..done + stretch.bytes], &stretch.received);
@@ -248,8 +252,10 @@ impl Secure {
                         }
                     }
                     Ok(None) => break,
-                    Err(_) => {
+                    Err(cause) => {
                         inward.failed = true;
+                        let error = errno(&cause).raw_os_error() as usize;
+                        inward.waiting.extend(piece_header(FAILED, error));
                         break;
                     }
                 }
@@ -269,11 +275,6 @@ impl Secure {
     pub fn waits(&self, at: ConnectionId) -> bool {
         let inward = self.flows.get(&at).and_then(|flow| flow.inward.as_ref());
         inward.is_some_and(|inward| !inward.waiting.is_empty())
-    }
-
-    /// Whether a record was not authentic: the connection must end.
-    pub fn has_failed(&self, at: ConnectionId) -> bool {
-        self.flows.get(&at).and_then(|flow| flow.inward.as_ref()).is_some_and(|inward| inward.failed)
     }
 
     /// The application sends nothing more; tells whether the FIN waits here for what was written.
@@ -368,6 +369,15 @@ impl Secure {
         if let Some(tcpsn) = received.resync {
             inward.reader.l5o_resync_rx_req(tcpsn);
         }
+    }
+}
+
+/// The error that Linux gives for it. OpenSSL sends the alert that fits.
+fn errno(cause: &ReadError) -> Errno {
+    match cause {
+        ReadError::NotARecord { why: HeaderError::TooLong, .. } => Errno::MSGSIZE,
+        ReadError::NotARecord { why: HeaderError::Version | HeaderError::Type, .. } => Errno::INVAL,
+        _ => Errno::BADMSG,
     }
 }
 
