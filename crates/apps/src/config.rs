@@ -1,6 +1,6 @@
 //! The configuration that an application is built from.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use nicforge_nic::{Allocation, PortId, mbuf_room};
@@ -9,6 +9,7 @@ use nicforge_units::{Cycles, Time};
 use nicforge_wire::headers::MacAddress;
 
 use crate::Route;
+use crate::lb::Servers;
 use crate::options::FlowTableOptions;
 
 /// Why an application cannot be built.
@@ -38,6 +39,16 @@ pub enum AppError {
         /// What is wrong.
         what: String,
     },
+    /// A file of servers cannot be used.
+    #[error("{file}{place}: {what}; write an address of a server and a weight from 0 to 65535, or `down`")]
+    Servers {
+        /// The file.
+        file: String,
+        /// `:` and the line; empty where it is the file itself.
+        place: String,
+        /// What is wrong.
+        what: String,
+    },
     /// The shared tables were made for another application.
     #[error("`{app}` needs {table}, which the shared tables do not have: build them from the same configuration")]
     MissingTable {
@@ -59,13 +70,17 @@ pub struct Port {
     pub next_hop: MacAddress,
     /// Whether the private network of a NAT is behind it.
     pub inside: bool,
-    /// The source of ICMP errors to senders whose packets had no hop left; `None`: the router sends none.
+    /// The source of ICMP errors to senders of IPv4 packets that go no further; `None`: the router sends none.
     pub address: Option<Ipv4Addr>,
+    /// The same for IPv6; without it the link-local address, if the port has an `address`.
+    pub address6: Option<Ipv6Addr>,
     /// The broadcast address of its subnet, to which no router forwards.
     pub broadcast: Option<Ipv4Addr>,
     /// Whether it hears all frames of a link, those for others too. Then a router drops frames for other hardware
     /// addresses than `mac`, and a bridge learns who is on its side. A port that plays a capture has all hosts on its side.
     pub hears_all: bool,
+    /// Whether its traffic is made up by a generator, which draws link-local addresses, too.
+    pub made_up: bool,
 }
 
 /// All ports, by number.
@@ -73,9 +88,9 @@ pub struct Port {
 pub struct PortMap(pub Vec<Port>);
 
 impl PortMap {
-    /// `count` ports that send back out what they receive; all are inside.
+    /// `count` ports that send back out what they receive, from a generator; all are inside.
     pub fn one_armed(count: u8) -> PortMap {
-        PortMap((0..count).map(|id| Port::new(id, id, true)).collect())
+        PortMap((0..count).map(|id| Port { made_up: true, ..Port::new(id, id, true) }).collect())
     }
 
     /// Ports 0 and 1, 2 and 3 … send to each other; the even ones are inside. The last of an
@@ -109,8 +124,10 @@ impl Port {
             next_hop: MacAddress([2, 0, 0, 0, 1, id]),
             inside,
             address: None,
+            address6: None,
             broadcast: None,
             hears_all: false,
+            made_up: false,
         }
     }
 }
@@ -176,6 +193,8 @@ pub struct AppConfig {
     pub target_begins: Option<Time>,
     /// `nat`, `lb`: when flows are given up.
     pub timeouts: Timeouts,
+    /// `lb`: what a file says of its servers.
+    pub servers: Servers,
     /// `kvs`: memory of the NIC of each port for values of hot items, shared evenly by its cores; none: no item is hot.
     pub hot: Vec<Allocation>,
     /// Seed of pseudo-random choices.
@@ -196,6 +215,7 @@ impl AppConfig {
             routes: Arc::new([]),
             target_begins: None,
             timeouts: Timeouts::default(),
+            servers: Servers::default(),
             hot: Vec::new(),
             seed: 1,
             values: Values::default(),

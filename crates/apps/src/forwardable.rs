@@ -26,6 +26,11 @@ pub fn is_own(address: u32, ports: &PortMap) -> bool {
     ports.0.iter().any(|port| port.address.is_some_and(|own| own.to_bits() == address))
 }
 
+/// The same for IPv6.
+pub fn is_own_v6(address: Ipv6Addr, ports: &PortMap) -> bool {
+    ports.0.iter().any(|port| port.address6 == Some(address))
+}
+
 /// Whether the router with `ports` may forward the packet. An error is the name of a drop.
 #[inline(always)]
 pub fn check(packet: &Packet, headers: &Headers, ports: &PortMap) -> Result<(), &'static str> {
@@ -41,22 +46,21 @@ pub fn check(packet: &Packet, headers: &Headers, ports: &PortMap) -> Result<(), 
     if port.hears_all && headers.to != port.mac {
         return Err(OTHER_HOST);
     }
-    // A port that is its own peer reflects the flows of a generator, which draws link-local addresses, too.
-    let reflects = port.peer == packet.port;
     match headers.summary.addresses {
-        IpAddresses::V4 { source, destination } => check_v4(source, destination, reflects, ports),
-        IpAddresses::V6 { source, destination } => check_v6(source, destination),
+        IpAddresses::V4 { source, destination } => check_v4(source, destination, port.made_up, ports),
+        IpAddresses::V6 { source, destination } => check_v6(source, destination, ports),
         IpAddresses::None => Ok(()),
     }
 }
 
 #[inline(always)]
-fn check_v4(source: Ipv4Addr, destination: Ipv4Addr, reflects: bool, ports: &PortMap) -> Result<(), &'static str> {
-    let crosses = |address: Ipv4Addr| is_forwardable_v4(address.to_bits()) && (reflects || !address.is_link_local());
-    if !crosses(source) || is_own(source.to_bits(), ports) {
+fn check_v4(source: Ipv4Addr, destination: Ipv4Addr, made_up: bool, ports: &PortMap) -> Result<(), &'static str> {
+    let crosses = |address: Ipv4Addr| is_forwardable_v4(address.to_bits()) && (made_up || !address.is_link_local());
+    let is_broadcast = |address: Ipv4Addr| ports.0.iter().any(|port| port.broadcast == Some(address));
+    if !crosses(source) || is_broadcast(source) || is_own(source.to_bits(), ports) {
         return Err(BAD_SOURCE);
     }
-    if !crosses(destination) || ports.0.iter().any(|port| port.broadcast == Some(destination)) {
+    if !crosses(destination) || is_broadcast(destination) {
         return Err(BAD_DESTINATION);
     }
     Ok(())
@@ -69,8 +73,8 @@ fn is_forwardable_v4(address: u32) -> bool {
     network != 0 && network != 127 && network < 224
 }
 
-fn check_v6(source: Ipv6Addr, destination: Ipv6Addr) -> Result<(), &'static str> {
-    if !is_forwardable_v6(source) {
+fn check_v6(source: Ipv6Addr, destination: Ipv6Addr, ports: &PortMap) -> Result<(), &'static str> {
+    if !is_forwardable_v6(source) || is_own_v6(source, ports) {
         return Err(BAD_SOURCE);
     }
     if !is_forwardable_v6(destination) {

@@ -112,7 +112,7 @@ impl AppKind for L2Fwd {
     type Options = ();
 
     fn shape(_options: &()) -> AppShape {
-        AppShape { reads: Reads::Ethernet, ..AppShape::default() }
+        AppShape { reads: Reads::Ethernet, bridges: true, ..AppShape::default() }
     }
 
     fn build<C: Cpu>(

@@ -1,18 +1,19 @@
 //! `l3fwd`: an IPv4 and IPv6 router. Longest-prefix match, one hop less, new Ethernet
 //! addresses.
 //!
-//! Packets whose IPv4 header checksum is wrong, or whose hops are used up, are dropped; the ICMP time-exceeded message that a router answers
-//! with goes out where ports have addresses. The options that address routers are left out.
+//! Packets whose IPv4 header checksum is wrong, whose hops are used up, or to which no route leads, are dropped; senders of the last two
+//! are told by ICMP where ports have addresses. The options that address routers are left out.
 
 use nicforge_nic::{Packet, PortId, Verdict};
 use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_wire::IpAddresses;
 use nicforge_wire::headers::MacAddress;
 
-use crate::expired::LastHop;
 use crate::forwardable;
 use crate::headers::{self, Headers};
+use crate::record_route;
 use crate::shared::Routing;
+use crate::undelivered::{NO_ROUTE, Refusals};
 use crate::{AppConfig, AppError, AppKind, AppShape, Application, Egress, Place, PortMap, SharedTables};
 use nicforge_wire::rewrite;
 
@@ -20,7 +21,7 @@ use nicforge_wire::rewrite;
 #[derive(Clone, Debug)]
 pub struct L3Fwd {
     pub(crate) router: Router,
-    pub(crate) last_hop: LastHop,
+    pub(crate) refusals: Refusals,
 }
 
 impl<C: Cpu> Application<C> for L3Fwd {
@@ -36,14 +37,17 @@ impl<C: Cpu> Application<C> for L3Fwd {
             Err(cause) => return Verdict::Drop(cause),
         };
         if headers.summary.is_ip() && headers.hops <= 1 {
-            return self.last_hop.packet(cpu, packet, &self.router.ports);
+            return self.refusals.expired(cpu, packet, &self.router.ports);
         }
         let (out, macs) = match self.router.way(cpu, packet, &headers) {
             Ok(way) => way,
+            Err(NO_ROUTE) => return self.refusals.no_route(cpu, packet, &self.router.ports),
             Err(cause) => return Verdict::Drop(cause),
         };
         let frame = cpu.bytes_mut(packet.head.at, headers.window);
-        rewrite::decrement_hops(frame, usize::from(headers.summary.l3_offset));
+        let l3 = usize::from(headers.summary.l3_offset);
+        rewrite::decrement_hops(frame, l3);
+        record_route::record(frame, l3, self.router.ports.get(out).and_then(|port| port.address));
         rewrite::set_macs(frame, macs[0], macs[1]);
         Verdict::Transmit(out)
     }
@@ -70,7 +74,7 @@ impl AppKind for L3Fwd {
         shared: &SharedTables,
     ) -> Result<Box<dyn Application<C>>, AppError> {
         let router = Router::new(config, place.core, shared);
-        Ok(Box::new(L3Fwd { router, last_hop: LastHop::default() }))
+        Ok(Box::new(L3Fwd { router, refusals: Refusals::default() }))
     }
 }
 
@@ -110,10 +114,13 @@ impl Router {
                 return Err(forwardable::OWN_ADDRESS);
             }
             IpAddresses::V4 { destination, .. } => self.routing.find4(cpu, destination.to_bits()),
+            IpAddresses::V6 { destination, .. } if forwardable::is_own_v6(destination, &self.ports) => {
+                return Err(forwardable::OWN_ADDRESS);
+            }
             IpAddresses::V6 { destination, .. } => self.routing.find6(cpu, destination.to_bits()),
             IpAddresses::None => return Err("not_ip"),
         };
-        let hop = hop.ok_or("no_route")?;
+        let hop = hop.ok_or(NO_ROUTE)?;
         let out = match self.egress {
             Egress::Route => PortId(hop),
             Egress::Peer => self.ports.get(packet.port).map_or(packet.port, |port| port.peer),

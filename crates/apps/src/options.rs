@@ -29,6 +29,14 @@ options! {
 }
 
 options! {
+    /// Fragments of packets whose flow matters.
+    pub struct FragmentOptions {
+        /// Whether NICs hold fragments that come before the first one of their packet (stage `fragments`).
+        hold_fragments: bool = false, "", Allowed::Flag, source "RFC 4787, REQ-14";
+    }
+}
+
+options! {
     /// Addresses of a balanced service.
     pub struct ServiceOptions {
         /// The address that is balanced; the balancer takes packets to any when it is unset.
@@ -72,11 +80,15 @@ options! {
     /// The load balancer.
     pub struct LbOptions {
         embed table: FlowTableOptions;
+        embed fragments: FragmentOptions;
         /// Back-end servers.
         servers: u32 = 32, "servers", Allowed::Whole(1, 65536), source "rxBisect paper, section 6: Applications";
         /// Which server a new flow gets: each in turn, or the one that the flow's hash says (Maglev), which stays the same
         /// when its core dies or its entry expires.
         lb_choice: ServerChoice = ServerChoice::RoundRobin, "", ServerChoice::ALLOWED;
+        /// Weights of servers and who is down, a file of `address weight` lines; a live run follows its changes. A server
+        /// with weight 0 gets no new flows; `down` in place of the weight moves its flows, too.
+        servers_file: Option<String> = None, "", Allowed::File, default "none: all have weight 1";
     }
 }
 

@@ -19,6 +19,10 @@ pub struct AppShape {
     pub reads: Reads,
     /// How the application treats packets of flows that its table has no room for; `None` without a table.
     pub full_table: Option<FullTable>,
+    /// Whether it is a bridge: it forwards frames of neighbours about each other, too.
+    pub bridges: bool,
+    /// Whether NICs hold fragments that come before the first one of their packet.
+    pub holds_fragments: bool,
     /// The address without which it cannot run on a real network.
     pub needs_address: Option<NeededAddress>,
 }

@@ -1,6 +1,8 @@
-//! What routers do with a packet that has no hop left, on built frames. Judged by etherparse.
+//! What routers do with a packet that has no hop left, or to which no route leads, on built frames. Judged by etherparse.
 
 mod support;
+
+use std::net::Ipv6Addr;
 
 use etherparse::{SlicedPacket, TransportSlice, icmpv4, icmpv6};
 use nicforge_apps::{AppConfig, PortMap, Verdict, parse_routes};
@@ -60,6 +62,38 @@ fn the_sender_hears_that_its_packet_got_no_further() {
         let out = bench.forward(0, &with_hops(&question(), 2));
         assert_eq!(decode(&out).unwrap().ttl, 1, "{name}");
     }
+}
+
+#[test]
+fn the_sender_hears_that_no_route_leads_on() {
+    let (_, mut bench) = benches(true).pop().unwrap();
+    let question_to = |to: [u8; 16]| {
+        let mut asked = Vec::new();
+        let link = etherparse::PacketBuilder::ethernet2([2; 6], [4; 6]);
+        link.ipv6([0x20; 16], to, 9).udp(5, 6).write(&mut asked, &[7; 100]).unwrap();
+        asked
+    };
+    // The routes are those of `benches`: 2001:db8::/32 only.
+    let (verdict, told) = bench.send(0, &question_to([0x30; 16]));
+    assert_eq!(verdict, Verdict::Transmit(PortId(0)));
+    let sliced = SlicedPacket::from_ethernet(&told).unwrap();
+    let Some(TransportSlice::Icmpv6(icmp)) = &sliced.transport else { panic!("{told:02x?}") };
+    let no_route = etherparse::Icmpv6Type::DestinationUnreachable(icmpv6::DestUnreachableCode::NoRoute);
+    assert_eq!(icmp.icmp_type(), no_route);
+    let (_, mut silent) = benches(false).pop().unwrap();
+    assert_eq!(silent.drop(0, &question_to([0x30; 16])), "no_route");
+
+    let routes = parse_routes("routes", "192.0.2.0/24 1\n", 2).unwrap().into();
+    let mut config = AppConfig { routes, ..app("l3fwd", PortMap::paired(2)) };
+    config.ports.0[0].address = Some(address(INSIDE));
+    let (verdict, told) = Bench::new(&config).send(0, &question());
+    assert_eq!(verdict, Verdict::Transmit(PortId(0)));
+    let seen = decode(&told).unwrap();
+    assert_eq!((seen.source.0, seen.destination.0, seen.l4_right), (address(INSIDE), address(CLIENT.0), Some(true)));
+    let sliced = SlicedPacket::from_ethernet(&told).unwrap();
+    let Some(TransportSlice::Icmpv4(icmp)) = sliced.transport else { panic!("{told:02x?}") };
+    let unreachable = icmpv4::DestUnreachableHeader::Network;
+    assert_eq!(icmp.icmp_type(), etherparse::Icmpv4Type::DestinationUnreachable(unreachable));
 }
 
 #[test]
@@ -140,9 +174,23 @@ fn a_split_frame_is_quoted_as_far_as_its_first_part() {
 
 #[test]
 fn ipv6_senders_are_told_from_the_ports_own_address() {
-    let (_, mut bench) = benches(true).pop().unwrap();
+    // EUI-64 of 02:00:00:00:00:00, where no other is given.
+    assert_eq!(told_about_ipv6(None), "fe80::ff:fe00:0".parse::<Ipv6Addr>().unwrap());
+    let own: Ipv6Addr = "2001:db8:1::1".parse().unwrap();
+    assert_eq!(told_about_ipv6(Some(own)), own);
+}
+
+/// Who tells the sender of an expired IPv6 packet, where the router's port has address `own`.
+fn told_about_ipv6(own: Option<Ipv6Addr>) -> Ipv6Addr {
+    let mut config = AppConfig {
+        routes: parse_routes("routes", "2001:db8::/32 1\n", 2).unwrap().into(),
+        ..app("l3fwd", PortMap::paired(2))
+    };
+    config.ports.0[0].address6 = own;
+    config.ports.0[0].address = own.is_none().then_some(address(INSIDE));
+    let mut bench = Bench::new(&config);
     let mut asked = Vec::new();
-    let to: std::net::Ipv6Addr = "2001:db8::1".parse().unwrap();
+    let to: Ipv6Addr = "2001:db8::1".parse().unwrap();
     etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
         .ipv6([0x20; 16], to.octets(), 1)
         .udp(5, 6)
@@ -155,12 +203,11 @@ fn ipv6_senders_are_told_from_the_ports_own_address() {
     else {
         panic!("{told:02x?}")
     };
-    // EUI-64 of 02:00:00:00:00:00.
-    let from: std::net::Ipv6Addr = "fe80::ff:fe00:0".parse().unwrap();
-    assert_eq!(ip.header().source_addr(), from);
+    let from = ip.header().source_addr();
     assert!(icmp.is_checksum_valid(from.octets(), [0x20; 16]));
     let expired = icmpv6::TimeExceededCode::HopLimitExceeded;
     assert_eq!(icmp.icmp_type(), etherparse::Icmpv6Type::TimeExceeded(expired));
+    from
 }
 
 /// A NIC that puts headers before the payload's buffer leaves room for what has to be quoted.

@@ -4,6 +4,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
+use nicforge_apps::lb::State;
 use nicforge_apps::{AppConfig, PortMap};
 use nicforge_units::Time;
 use support::{Bench, address, answer, decode, echo, icmp_sum_is_right, ip_packet, one_hop_on, tcp, udp, unreachable};
@@ -201,5 +202,36 @@ fn all_fragments_of_a_packet_go_to_the_server_of_its_flow() {
     for piece in support::fragments(&reply, 48, 6) {
         let seen = decode(&bench.forward(0, &piece)).unwrap();
         assert_eq!(seen.source.0, address("203.0.113.1"));
+    }
+}
+
+/// Weights say how new flows are shared; flows of a server that goes down go to others, and those of one that only gets no
+/// new flows stay.
+#[test]
+fn new_flows_are_shared_by_weight_and_leave_servers_that_are_down() {
+    for choice in ["round_robin", "consistent"] {
+        let config = config().with("lb_choice", choice).with("servers", 4);
+        let states = |weights: [u32; 4], down: usize| {
+            let state = |(server, weight)| State { weight, down: server == down };
+            weights.into_iter().enumerate().map(state).collect::<Vec<_>>()
+        };
+        config.servers.set(states([1, 3, 0, 4], 9));
+        let mut bench = Bench::new(&config);
+        let mut to = |port: u16| decode(&bench.forward(0, &flow(port))).unwrap().destination.0.octets()[3] - 1;
+        let first: Vec<u8> = (1..=400).map(&mut to).collect();
+        let load = [0, 1, 2, 3].map(|server| first.iter().filter(|&&at| at == server).count());
+        let fair = [50, 150, 0, 200];
+        let slack = if choice == "consistent" { 40 } else { 4 };
+        assert!(load.iter().zip(fair).all(|(&is, should)| is.abs_diff(should) <= slack), "{choice}: {load:?}");
+        // Server 1 drains, server 3 is down.
+        config.servers.set(states([1, 0, 2, 0], 3));
+        let then: Vec<u8> = (1..=400).map(&mut to).collect();
+        for (before, after) in first.iter().zip(&then) {
+            assert!(if *before == 3 { [0, 2].contains(after) } else { before == after }, "{choice}: {before} {after}");
+        }
+        assert!((401..=440).map(&mut to).all(|server| [0, 2].contains(&server)), "{choice}");
+        assert_eq!(bench.counter("flows_moved"), load[3] as u64);
+        config.servers.set(states([0; 4], 9));
+        assert_eq!(bench.drop(0, &flow(9000)), "no_server");
     }
 }

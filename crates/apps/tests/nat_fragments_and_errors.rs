@@ -152,6 +152,32 @@ fn an_error_from_inside_quotes_the_packet_that_the_server_sent() {
     assert_eq!(ip_packet(&back), ip_packet(&one_hop_on(&direct)));
 }
 
+/// RFC 5508, section 4.2: hosts that know each other by external endpoints only.
+#[test]
+fn an_error_between_two_inside_hosts_quotes_what_its_receiver_sent() {
+    const OTHER: (&str, u16) = ("10.0.0.2", 4321);
+    let config = AppConfig::new("nat", PortMap::paired(2))
+        .with("table_entries", 100)
+        .with("external_address", "198.19.0.1")
+        .with("external_addresses", 1)
+        .with("nat_mapping", "endpoint_independent")
+        .with("nat_filtering", "endpoint_independent");
+    for quoted in [28, 200] {
+        let mut bench = Bench::new(&config);
+        let other = decode(&bench.forward(0, &udp(OTHER, SERVER, b"x"))).unwrap().source;
+        let other_text = other.0.to_string();
+        let sent = udp(CLIENT, (&other_text, other.1), b"hello");
+        let arrived = bench.forward(0, &sent);
+        let external = decode(&arrived).unwrap().source.0.to_string();
+        let back = bench.forward(0, &unreachable(OTHER.0, &external, ip_packet(&arrived), quoted));
+        let direct = unreachable(&other_text, CLIENT.0, ip_packet(&one_hop_on(&sent)), quoted);
+        assert!(icmp_sum_is_right(&back));
+        assert_eq!(ip_packet(&back), ip_packet(&one_hop_on(&direct)), "{quoted}");
+        let about_nothing = unreachable(OTHER.0, &external, ip_packet(&sent), quoted);
+        assert_eq!(bench.drop(0, &about_nothing), "icmp_error_no_flow");
+    }
+}
+
 #[test]
 fn errors_about_nothing_are_dropped_by_name() {
     let mut bench = bench();

@@ -307,3 +307,73 @@ proptest! {
         prop_assert!(free - bench.counter("external_ports_free") <= 1);
     }
 }
+
+/// RFC 4787, REQ-2 ("paired"): all endpoints of a host have the same external address, while that has ports.
+#[test]
+fn all_endpoints_of_a_host_have_one_external_address() {
+    let mut bench = Bench::new(&config(Values::default().with("external_addresses", 8)));
+    let mut used = BTreeSet::new();
+    for host in 1..=20 {
+        let host = format!("10.0.0.{host}");
+        let mut of_host = |make: Make, port| external(&mut bench, &make((&host, port), SERVER, b"x")).0;
+        let first = of_host(udp, 1);
+        for port in 2..8 {
+            assert_eq!(of_host(udp, port), first);
+            assert_eq!(of_host(|from, to, payload| tcp(from, to, "S", payload), port), first);
+        }
+        used.insert(first);
+    }
+    assert!(used.len() > 4, "{used:?}");
+}
+
+/// RFC 4787, REQ-7: which side a host is on, its port says, whatever its address.
+#[test]
+fn networks_on_both_sides_may_have_the_same_addresses() {
+    let mut bench = bench();
+    let outside = ("10.0.0.1", 53);
+    let end = text(external(&mut bench, &udp(CLIENT, outside, b"x")));
+    let back = bench.forward(1, &udp(outside, (&end.0, end.1), b"y"));
+    assert_eq!(ip_packet(&back), ip_packet(&one_hop_on(&udp(outside, CLIENT, b"y"))));
+}
+
+/// Without free ports, flows to other destinations share them where that is allowed.
+#[test]
+fn flows_to_different_destinations_share_ports_when_none_is_free() {
+    const CORES: usize = 4096;
+    let values = || Values::default().with("table_entries", 1_000_000);
+    let shared = values().with("nat_ports_shared", true);
+    // A core of so many has 15 ports.
+    let on_core = |values| Bench::on_core(&config(values), 0, CORES);
+    let (mut alone, mut bench) = (on_core(values()), on_core(shared));
+    let ports = alone.counter("external_ports_free");
+    let flow = |host: u64, to: &'static str| udp_of(&format!("10.0.0.{}", host + 1), to);
+    for host in 0..ports {
+        alone.forward(0, &flow(host, SERVER.0));
+        bench.forward(0, &flow(host, SERVER.0));
+    }
+    assert_eq!(alone.drop(0, &flow(ports, "192.0.2.9")), "no_external_port");
+    let mut ends = BTreeSet::new();
+    for host in ports..2 * ports - 4 {
+        let frame = flow(host, "192.0.2.9");
+        let end = external(&mut bench, &frame);
+        assert!(ends.insert(end), "answers of one destination are told apart");
+        assert_eq!(external(&mut bench, &frame), end);
+        let back = bench.forward(1, &udp(("192.0.2.9", 53), (&end.0.to_string(), end.1), b"y"));
+        assert_eq!(decode(&back).unwrap().destination.0, address(&format!("10.0.0.{}", host + 1)));
+        // Nobody else may send there: it is no mapping of this host.
+        let stranger = udp(("192.0.2.77", 53), (&end.0.to_string(), end.1), b"y");
+        assert_eq!(bench.drop(1, &stranger), "no_flow");
+    }
+    // When all are over, all ports are free again.
+    bench.set_now(seconds(400));
+    for _ in 0..200 {
+        bench.forward(0, &flow(0, SERVER.0));
+        bench.forward(0, &flow(1, SERVER.0));
+    }
+    let known = bench.counter("flows");
+    assert!(bench.counter("external_ports_free") + known >= ports, "{known} flows");
+}
+
+fn udp_of(host: &str, to: &str) -> Vec<u8> {
+    udp((host, 1234), (to, 53), b"x")
+}

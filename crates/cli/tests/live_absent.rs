@@ -40,7 +40,7 @@ fn gateway(hosts: &Hosts, interface: &str, crew: &mut Crew) -> Gateway {
 
 /// A socket of the client, whose flow to the server is that of `worker`.
 fn flow(hosts: &Hosts, from: u16, worker: u16) -> UdpSocket {
-    let is_its = |port: &u16| worker_of(*port, UDP_PORT, WORKERS) == worker;
+    let is_its = |port: &u16| worker_of(*port, WORKERS) == worker;
     let port = (from..).find(is_its).unwrap();
     let socket = hosts.run("client", || netns::bound(|| UdpSocket::bind((CLIENT, port))));
     socket.connect((SERVER, UDP_PORT)).unwrap();
@@ -106,11 +106,20 @@ fn asks(hosts: &Hosts, socket: &UdpSocket, what: &str) {
 
 /// For how many seconds a worker has been silent, as the gateway's page has it.
 fn silence(hosts: &Hosts, worker: usize) -> f64 {
+    of_worker(hosts, "silent_seconds", worker)
+}
+
+fn says_absent(hosts: &Hosts, worker: usize) -> bool {
+    of_worker(hosts, "present", worker) == 0.0
+}
+
+/// A metric of a worker on the gateway's page.
+fn of_worker(hosts: &Hosts, name: &str, worker: usize) -> f64 {
     let mut page = String::new();
     let mut stream = hosts.run("gateway", || TcpStream::connect(METRICS).unwrap());
     stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
     stream.read_to_string(&mut page).unwrap();
-    let name = format!("nicforge_worker_silent_seconds{{worker=\"{worker}\"}} ");
+    let name = format!("nicforge_worker_{name}{{worker=\"{worker}\"}} ");
     let value = page.lines().find_map(|line| line.strip_prefix(&name));
     value.unwrap_or_else(|| panic!("{name}: {page}")).parse().unwrap()
 }
@@ -164,6 +173,35 @@ fn others_go_on_beside_a_worker_that_hangs() {
         assert!(silence(&hosts, 1) < 2.0, "{interface}: the other one speaks");
         kill_process(worker, Signal::CONT).unwrap();
         report_is_of(gateway, interface);
+        crew.all_ended();
+    }
+}
+
+/// One that shares a ring loses its place meanwhile, one that does not when the run ends; either way the report is there.
+#[test]
+fn a_run_that_ends_beside_a_stopped_worker_writes_its_report() {
+    let Some(hosts) = Hosts::up("ends") else {
+        return;
+    };
+    for (from, interface) in (22_000..).step_by(100).zip(["priv_ring", "sh_ring"]) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut crew = Crew::new(&folder.path().join("socket"), WORKERS.into());
+        let gateway = gateway(&hosts, interface, &mut crew);
+        let unheard = Unheard::begin(&hosts, from);
+        let flow = flow(&hosts, from, WORKERS - 1);
+        kill_process(crew.members[0].as_mut().unwrap().id(), Signal::STOP).unwrap();
+        unheard.goes_on();
+        if interface == "sh_ring" {
+            // Nobody answers until the worker that is stopped has lost its place; afterwards nothing is lost.
+            let until = Instant::now() + Duration::from_secs(30);
+            while silence(&hosts, 0) > 0.0 || !says_absent(&hosts, 0) {
+                assert!(Instant::now() < until, "the stopped worker keeps its place");
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            asks(&hosts, &flow, interface);
+        }
+        report_is_of(gateway, interface);
+        crew.kill(0);
         crew.all_ended();
     }
 }

@@ -73,7 +73,7 @@ impl Flow {
 
 /// Flows of `worker`, from ports of the client that lead there.
 fn flows(hosts: &Hosts, worker: u16) -> Vec<Flow> {
-    let ports = (20_000..).filter(|&port| worker_of(port, UDP_PORT, WORKERS) == worker);
+    let ports = (20_000..).filter(|&port| worker_of(port, WORKERS) == worker);
     let open = |port| {
         let socket = netns::bound(|| UdpSocket::bind((CLIENT, port)));
         socket.connect((SERVER, UDP_PORT)).unwrap();
@@ -94,7 +94,7 @@ fn connect(from: u16) -> TcpStream {
 /// checked, until `stop`.
 fn streams(hosts: &Hosts, first: u16, stop: &AtomicBool) -> u32 {
     let listener = hosts.run("server", || netns::bound(|| TcpListener::bind((SERVER, TCP_PORT))));
-    let mut ports = (first..).filter(|&port| worker_of(port, TCP_PORT, WORKERS) != VICTIM);
+    let mut ports = (first..).filter(|&port| worker_of(port, WORKERS) != VICTIM);
     let mut done = 0;
     while !stop.load(Ordering::Relaxed)
         && let Some(port) = ports.next()

@@ -7,6 +7,7 @@ mod program;
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -143,6 +144,55 @@ fn prometheus_is_answered_whatever_others_ask() {
         let heard = client.read(&mut [0]);
         assert!(heard.is_err_and(|error| error.kind() == ErrorKind::WouldBlock));
     }
+}
+
+/// More of them than are served at once: the one that came first goes.
+#[test]
+fn slow_clients_keep_nobody_from_the_page() {
+    let (_idle, address) = with_page();
+    let silent: Vec<TcpStream> = (0..64).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let page = asked(address, GET);
+    assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
+    drop(silent);
+}
+
+#[test]
+fn group_and_mode_of_the_socket_are_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("socket.toml");
+    let run = |keys: &str| {
+        let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/captures/sample.pcap");
+        let text = format!(
+            "[live]\nname = \"socket\"\nattach = {:?}\n{keys}[settings]\napp = \"l2fwd\"\n[[port]]\nread = {sample:?}\n",
+            folder.path().join("socket")
+        );
+        std::fs::write(&file, text).unwrap();
+        let mut live = Command::new(env!("CARGO_BIN_EXE_nicforge"));
+        live.arg("live").arg(&file).arg("--quiet").arg("--out").arg(folder.path().join("out"));
+        live.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut program = Program::start(&mut live);
+        let until = Instant::now() + Duration::from_secs(60);
+        while program.is_running() && UnixStream::connect(folder.path().join("socket")).is_err() {
+            assert!(Instant::now() < until, "nobody listens");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        program
+    };
+    let own = std::fs::metadata(folder.path()).unwrap().gid();
+    for (keys, mode) in [
+        (String::new(), 0o600),
+        (format!("attach_group = \"{own}\"\n"), 0o660),
+        ("attach_mode = \"0666\"\n".to_owned(), 0o666),
+    ] {
+        let program = run(&keys);
+        let socket = std::fs::metadata(folder.path().join("socket")).unwrap();
+        assert_eq!((socket.mode() & 0o777, socket.gid()), (mode, own), "{keys}");
+        assert!(program.stop().status.success());
+    }
+    let ended = run("attach_group = \"no such group\"\n").ends_with_output();
+    assert_eq!(ended.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(said.contains("socket.toml:4:") && said.contains("no group is called `no such group`"), "{said}");
 }
 
 #[test]

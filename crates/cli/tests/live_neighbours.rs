@@ -7,6 +7,8 @@ mod netns;
 use std::time::{Duration, Instant};
 
 use netns::{Hosts, example_file};
+use nicforge_platform::live::ports::{PacketPort, Port};
+use nicforge_units::Time;
 
 /// An example whose next hops are asked for again every second.
 fn asks_every_second(example: &str, folder: &tempfile::TempDir) -> std::path::PathBuf {
@@ -51,5 +53,50 @@ fn the_gateway_answers_at_its_own_addresses() {
     let heard = ping.output().unwrap();
     let heard = String::from_utf8_lossy(&heard.stdout);
     assert!(heard.contains("icmp_seq=1 ttl=64"), "the public side: {heard}");
+    gateway.stop();
+}
+
+#[test]
+fn a_run_begins_while_its_next_hop_is_silent() {
+    let Some(hosts) = Hosts::up("silent") else {
+        return;
+    };
+    let on_server = |arguments: &str| {
+        let mut ip = hosts.on("server", "ip");
+        assert!(ip.args(arguments.split(' ')).status().unwrap().success(), "ip {arguments}");
+    };
+    on_server("addr del 10.99.2.2/24 dev eth0");
+    let mut gateway = hosts.start(&example_file("nat-netns.toml"), &[]);
+    // It has begun: it answers for itself.
+    hosts.wait_for(&mut gateway, "10.99.1.1");
+    assert!(!hosts.answers("10.99.2.2"), "nobody is there");
+    on_server("addr add 10.99.2.2/24 dev eth0");
+    on_server("route add default via 10.99.2.1");
+    hosts.wait_for(&mut gateway, "10.99.2.2");
+    let report = gateway.stop();
+    let drops = &report["points"][0]["metrics"]["drops"];
+    assert!(drops["next_hop_unknown"].as_u64().unwrap_or(0) > 0, "{drops}");
+}
+
+/// ARP that says that `address` is at `mac`, for everybody.
+fn claim(mac: [u8; 6], address: [u8; 4]) -> Vec<u8> {
+    let link = [&[0xff; 6][..], &mac, &[8, 6]].concat();
+    let arp = [&[0, 1, 8, 0, 6, 4, 0, 1][..], &mac, &address, &[0; 6], &address].concat();
+    [link, arp].concat()
+}
+
+#[test]
+fn a_next_hop_that_is_there_cannot_be_impersonated() {
+    let Some(hosts) = Hosts::up("spoof") else {
+        return;
+    };
+    let gateway = hosts.gateway("nat-netns.toml", &[], "10.99.2.2");
+    let mut link = hosts.run("server", || PacketPort::open("eth0").unwrap());
+    for _ in 0..3 {
+        link.send(&claim([2, 0, 0, 0, 6, 6], [10, 99, 2, 2]), Time::ZERO).unwrap();
+        link.flush().unwrap();
+        // Longer than a claim waits for the next hop to contradict.
+        assert!(hosts.pings("10.99.2.2", 40), "frames went to the impostor");
+    }
     gateway.stop();
 }

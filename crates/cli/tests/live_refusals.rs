@@ -162,3 +162,25 @@ fn another_users_run() {
         Err(error) => skip::skipped(&format!("the command cannot be run as nobody here ({error})")),
     }
 }
+
+#[test]
+fn servers_that_a_file_describes_wrongly() {
+    let folder = folder();
+    let servers = "app = \"lb\"\nservers_file = \"servers.txt\"";
+    let text = captures(servers) + "[app]\nserver_address = \"10.200.0.1\"\n";
+    std::fs::write(folder.path().join("x.toml"), text).unwrap();
+    std::fs::write(folder.path().join("servers.txt"), "# mine\n10.200.0.1 2\n10.9.9.9 1\n").unwrap();
+    let scenario = ["run", "scenarios/nat-capture.toml", "--set", "app=lb", "--set", "servers_file=servers.txt"];
+    for arguments in [&["live", "x.toml"][..], &scenario] {
+        let output = nicforge(&folder, arguments);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains("servers.txt:3: 10.9.9.9 is none of the 32 servers"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn a_mode_that_is_none() {
+    let text = captures("app = \"l2fwd\"").replacen("[settings]", "attach_mode = \"rw\"\n[settings]", 1);
+    refused(&text, &[], &["x.toml:3:", "`attach_mode`", "octal digits"]);
+}

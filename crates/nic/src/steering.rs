@@ -10,6 +10,8 @@
 //! fragments, which it knows by addresses only: a NIC that follows flows sends the first one where the
 //! whole packet would go, and later ones after it.
 
+use std::net::Ipv4Addr;
+
 use nicforge_wire::headers::{IcmpView, icmp_type, ip_protocol};
 use nicforge_wire::rss::{INDIRECTION_ENTRIES, IndirectionTable, Toeplitz};
 use nicforge_wire::{Fragment, FrameSummary, PacketId, Quoted};
@@ -50,6 +52,29 @@ impl PortRule {
         let number = u32::from(port.checked_sub(self.first_port)?) / self.share.max(1);
         u16::try_from(number).ok()
     }
+
+    /// The end of a packet's flow that is not translated yet: its source with the port or what stands for it. `None` of a
+    /// packet to an address that the rule names, and where there is no port.
+    fn inner_end(&self, frame: &[u8], summary: &FrameSummary) -> Option<(Ipv4Addr, u16)> {
+        let (source, destination) = summary.ipv4_words()?;
+        if destination.wrapping_sub(self.first_address) < self.addresses {
+            return None;
+        }
+        if summary.has_ports() {
+            return Some((source.into(), summary.source_port));
+        }
+        if summary.protocol != ip_protocol::ICMP || !summary.has_l4_header {
+            return None;
+        }
+        let message = frame.get(usize::from(summary.l4_offset)..)?;
+        let icmp = IcmpView::new(message).ok()?;
+        if icmp_type::is_error(icmp.message_type()) {
+            // The packet that it is about went the other way.
+            let quoted = Quoted::read(message)?;
+            return Some((quoted.destination.into(), quoted.ports?.1));
+        }
+        Some((source.into(), icmp.identifier()))
+    }
 }
 
 /// What stands for the destination port in an ICMP message.
@@ -87,7 +112,11 @@ pub struct Steering {
     rule: Option<PortRule>,
     /// ICMP errors go to the queue of the flow that they are about, fragments to that of theirs.
     follows_flows: bool,
+    /// Packets that leave the rule's network go by where they come from alone.
+    by_source: bool,
     fragments: FragmentQueues,
+    /// Queues that nobody serves at the time; empty where each is served.
+    away: Vec<bool>,
 }
 
 impl Steering {
@@ -103,14 +132,43 @@ impl Steering {
             queues,
             rule: None,
             follows_flows: false,
+            by_source: false,
             fragments: FragmentQueues::default(),
+            away: Vec::new(),
         }
     }
 
     /// The queue of a frame with this hash.
     #[inline]
     pub fn queue(&self, hash: u32) -> u16 {
-        self.tables[self.active].queue(hash)
+        let queue = self.tables[self.active].queue(hash);
+        if self.away.is_empty() { queue } else { self.served(queue, hash) }
+    }
+
+    /// `queue`, or one in its place if nobody serves it: always the same for a hash while the same queues are served.
+    #[cold]
+    fn served(&self, queue: u16, hash: u32) -> u16 {
+        let is_away = |queue: &u16| self.away.get(usize::from(*queue)).copied().unwrap_or(false);
+        if !is_away(&queue) {
+            return queue;
+        }
+        let (first, each) = (self.active() * self.queues_per_set(), self.queues_per_set());
+        let served: Vec<u16> = (first..first + each).filter(|queue| !is_away(queue)).collect();
+        // Bits that the indirection table does not use.
+        let number = (hash / INDIRECTION_ENTRIES as u32) as usize % served.len().max(1);
+        served.get(number).copied().unwrap_or(queue)
+    }
+
+    /// From now on frames that the tables send to `queue` are spread over the others, or no longer. Queues that are named
+    /// by a rule stay.
+    pub fn set_away(&mut self, queue: u16, away: bool) {
+        self.away.resize(usize::from(self.queues), false);
+        if let Some(state) = self.away.get_mut(usize::from(queue)) {
+            *state = away;
+        }
+        if !self.away.contains(&true) {
+            self.away.clear();
+        }
     }
 
     /// From now on `rule` comes before the tables.
@@ -122,6 +180,12 @@ impl Steering {
     /// fragments of a packet where it would go as a whole, if the first one comes first.
     pub fn follow_flows(&mut self) {
         self.follows_flows = true;
+    }
+
+    /// From now on packets to addresses that the rule does not name go by their source and its port alone, so that all
+    /// flows of an endpoint have one queue; so do ICMP errors about packets to that endpoint.
+    pub fn by_source(&mut self) {
+        self.by_source = true;
     }
 
     /// The queue of `frame`, whose parts are as `summary` says and to which `rss` gave `hash`.
@@ -137,16 +201,16 @@ impl Steering {
     #[inline(never)]
     fn queue_of_flow(&mut self, frame: &[u8], summary: &FrameSummary, rss: &Toeplitz, hash: u32) -> u16 {
         if !self.follows_flows {
-            return self.queue_by_rule(frame, summary, hash);
+            return self.queue_by_rule(frame, summary, rss, hash);
         }
         match summary.fragment {
             Fragment::Whole => {
                 let quoted = hash_by_quoted(rss, frame, summary);
-                self.queue_by_rule(frame, summary, quoted.unwrap_or(hash))
+                self.queue_by_rule(frame, summary, rss, quoted.unwrap_or(hash))
             }
             kind => match PacketId::of(frame, summary) {
                 Some(id) if kind == Fragment::First => {
-                    let queue = self.queue_by_rule(frame, summary, rss.hash_as_whole(summary));
+                    let queue = self.queue_by_rule(frame, summary, rss, rss.hash_as_whole(summary));
                     self.fragments.remember(id, queue % self.queues_per_set());
                     queue
                 }
@@ -154,19 +218,23 @@ impl Steering {
                     let first = id.and_then(|id| self.fragments.find(id));
                     // Of the set in use by now.
                     let queue = first.map(|queue| self.active() * self.queues_per_set() + queue);
-                    queue.unwrap_or_else(|| self.queue_by_rule(frame, summary, hash))
+                    queue.unwrap_or_else(|| self.queue_by_rule(frame, summary, rss, hash))
                 }
             },
         }
     }
 
     #[inline]
-    fn queue_by_rule(&self, frame: &[u8], summary: &FrameSummary, hash: u32) -> u16 {
+    fn queue_by_rule(&self, frame: &[u8], summary: &FrameSummary, rss: &Toeplitz, hash: u32) -> u16 {
         let by_rule = self.rule.and_then(|rule| {
             let queue = rule.queue(frame, summary)?;
             (queue < self.queues_per_set()).then(|| self.active() * self.queues_per_set() + queue)
         });
-        by_rule.unwrap_or_else(|| self.queue(hash))
+        by_rule.unwrap_or_else(|| {
+            let endpoint = self.rule.filter(|_| self.by_source).and_then(|rule| rule.inner_end(frame, summary));
+            let nowhere = Ipv4Addr::UNSPECIFIED;
+            self.queue(endpoint.map_or(hash, |(from, port)| rss.hash_ipv4_ports(from, nowhere, port, 0)))
+        })
     }
 
     /// Queues of each set.

@@ -12,6 +12,7 @@ use nicforge_wire::headers::MacAddress;
 #[cfg(target_os = "linux")]
 use nicforge_platform::Live;
 
+use crate::fragments::FragmentsKind;
 use crate::hairpin::{HairpinKind, TableFull};
 use crate::l5p::L5pKind;
 use crate::limits::LimitsKind;
@@ -228,6 +229,7 @@ impl Stages {
     pub fn shipped() -> Stages {
         let mut all = Stages::default();
         all.add::<HairpinKind>();
+        all.add::<FragmentsKind>();
         all.add::<L5pKind>();
         all.add::<TcpdumpKind>();
         all.add::<TraceKind>();

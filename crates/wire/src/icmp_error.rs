@@ -23,6 +23,8 @@ use crate::{Fragment, FrameSummary, IpAddresses, parse_headers};
 pub enum Undelivered {
     /// It had no hop left: time exceeded in transit.
     NoHopLeft,
+    /// No route leads to its destination: network unreachable, or no route to destination.
+    NoRoute,
     /// It is longer than the next link takes: fragmentation needed, or packet too big.
     TooBig {
         /// Bytes of IP packet that the link takes.
@@ -37,6 +39,8 @@ const LONGEST_V6: usize = 1280;
 const HOPS: u8 = 64;
 /// The code of an unreachable destination that says so (RFC 1191, section 4).
 const FRAGMENTATION_NEEDED: u8 = 4;
+/// The code of an unreachable destination to which no route leads, in both versions.
+const NO_ROUTE: u8 = 0;
 /// What is quoted at least behind the IP header (RFC 792).
 const QUOTED_MIN: usize = 8;
 
@@ -130,6 +134,8 @@ fn put_message(message: &mut [u8], version: Version, why: Undelivered, pseudo: u
     let (of_type, code) = match (why, version) {
         (Undelivered::NoHopLeft, Version::V4) => (icmp_type::TIME_EXCEEDED, 0),
         (Undelivered::NoHopLeft, Version::V6) => (icmpv6_type::TIME_EXCEEDED, 0),
+        (Undelivered::NoRoute, Version::V4) => (icmp_type::UNREACHABLE, NO_ROUTE),
+        (Undelivered::NoRoute, Version::V6) => (icmpv6_type::UNREACHABLE, NO_ROUTE),
         (Undelivered::TooBig { .. }, Version::V4) => (icmp_type::UNREACHABLE, FRAGMENTATION_NEEDED),
         (Undelivered::TooBig { .. }, Version::V6) => (icmpv6_type::PACKET_TOO_BIG, 0),
     };
@@ -209,6 +215,7 @@ mod tests {
     #[test]
     fn the_sender_is_told_in_ipv4() {
         for (why, expected) in [
+            (Undelivered::NoRoute, Icmpv4Type::DestinationUnreachable(icmpv4::DestUnreachableHeader::Network)),
             (Undelivered::NoHopLeft, Icmpv4Type::TimeExceeded(icmpv4::TimeExceededCode::TtlExceededInTransit)),
             (
                 Undelivered::TooBig { mtu: 1200 },
@@ -239,6 +246,7 @@ mod tests {
     #[test]
     fn the_sender_is_told_in_ipv6() {
         for (why, expected) in [
+            (Undelivered::NoRoute, Icmpv6Type::DestinationUnreachable(icmpv6::DestUnreachableCode::NoRoute)),
             (Undelivered::NoHopLeft, Icmpv6Type::TimeExceeded(icmpv6::TimeExceededCode::HopLimitExceeded)),
             (Undelivered::TooBig { mtu: 1300 }, Icmpv6Type::PacketTooBig { mtu: 1300 }),
         ] {

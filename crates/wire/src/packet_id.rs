@@ -15,7 +15,7 @@ impl FrameSummary {
 }
 
 /// Which IPv4 packet a fragment is of (RFC 791, section 3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PacketId {
     /// Source (high) and destination (low).
     pub addresses: u64,

@@ -11,7 +11,7 @@ use crate::tables::{Entry, FlowKey};
 /// | 0–15 | `key` | 5-tuple as it arrives, and the side it arrives from |
 /// | 16–23 | `seen` | time of the last packet in this direction, ps; 0: none yet |
 /// | 24–29 | `address`, `port` | what replaces the inner end |
-/// | 30 | `state` | bit 0: in use, bit 1: saw FIN or RST |
+/// | 30 | `state` | bit 0: in use, bit 1: saw FIN or RST, bit 2: shares its external port |
 /// | 32–35 | `peer` | number of the other direction's entry |
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
@@ -24,7 +24,7 @@ pub struct NatEntry {
     pub address: u32,
     /// The replacing port or echo identifier.
     pub port: u16,
-    /// [`IN_USE`], [`CLOSING`].
+    /// [`IN_USE`], [`CLOSING`], [`SHARED`].
     pub state: u8,
     /// 0.
     pub unused: u8,
@@ -44,6 +44,8 @@ pub const PEER: u64 = 32;
 pub const IN_USE: u8 = 1;
 /// It saw a FIN or RST.
 pub const CLOSING: u8 = 2;
+/// Its external port is one that flows to other destinations have, too.
+pub const SHARED: u8 = 4;
 
 impl Entry for NatEntry {
     type Key = FlowKey;

@@ -1,11 +1,13 @@
 //! The flows of one core: two table entries and one external port each.
 
+mod shared;
+
 use bytemuck::Zeroable;
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::Time;
 use nicforge_wire::headers::{TcpFlags, ip_protocol};
 
-use super::entry::{CLOSING, IN_USE, NatEntry, PEER, SEEN, STATE};
+use super::entry::{CLOSING, IN_USE, NatEntry, PEER, SEEN, SHARED, STATE};
 use super::mapping::{Endpoint, Mappings, NO_PORT};
 use super::policy::{Mapping, NatOptions};
 use super::waiting::Waiting;
@@ -35,6 +37,8 @@ pub struct Flows {
     pub(crate) table: Cuckoo<NatEntry>,
     ports: Ports,
     timeouts: Timeouts,
+    /// Whether flows to different destinations may have one external port.
+    shares_ports: bool,
     /// An entry seen less than this long ago is alive, whatever it is.
     shortest: Time,
     pool: std::ops::Range<u64>,
@@ -88,6 +92,7 @@ impl Flows {
             table,
             ports,
             timeouts,
+            shares_ports: options.nat_ports_shared,
             shortest: tcp.min(timeouts.tcp_established).min(others),
             pool: u64::from(base)..u64::from(base) + u64::from(addresses),
             opened: 0,
@@ -151,9 +156,10 @@ impl Flows {
         let at = self.table.at(number);
         cpu.store(at + SEEN, cpu.now().as_ps().max(1));
         let closing = flags.0 & (TcpFlags::FIN.0 | TcpFlags::RST.0) != 0;
+        let shared = entry.state & SHARED;
         let state = match (closing, flags.contains(TcpFlags::SYN)) {
-            (true, _) => IN_USE | CLOSING,
-            (false, true) => IN_USE,
+            (true, _) => IN_USE | CLOSING | shared,
+            (false, true) => IN_USE | shared,
             (false, false) => return,
         };
         if state != entry.state {
@@ -187,9 +193,16 @@ impl Flows {
         }
         let external = match &mut self.ports {
             Ports::PerFlow(pool) => pool.take(cpu).ok_or(NO_PORT)?,
-            Ports::ByEndpoint(mappings, _) => mappings.hold(cpu, Endpoint::of(&key), key.destination().0)?,
+            Ports::ByEndpoint(mappings, _) => match mappings.hold(cpu, Endpoint::of(&key), key.destination().0) {
+                Err(NO_PORT) if self.shares_ports => return self.open_shared(cpu, key),
+                held => held?,
+            },
         };
-        self.enter(cpu, key, external, Side::Inside)
+        if self.shares_ports && self.is_taken(cpu, &key, external) {
+            self.give_port(cpu, &key, external, IN_USE);
+            return Err(shared::PORT_SHARED);
+        }
+        self.enter(cpu, key, external, Side::Inside, IN_USE)
     }
 
     /// Opens a flow that `remote`, the source of `key`, begins from outside, if it may.
@@ -208,10 +221,10 @@ impl Flows {
         let held = mappings.hold(cpu, inside, key.source().0).ok()?;
         let forward = FlowKey::new((inside.address, inside.port), key.source(), key.protocol(), Side::Inside);
         if held != external || self.table.room() < 2 {
-            self.give_port(cpu, &forward, held);
+            self.give_port(cpu, &forward, held, IN_USE);
             return None;
         }
-        let (_, entry) = self.enter(cpu, forward, external, Side::Outside).ok()?;
+        let (_, entry) = self.enter(cpu, forward, external, Side::Outside, IN_USE).ok()?;
         Some((entry.peer, self.table.load(cpu, entry.peer)))
     }
 
@@ -222,9 +235,10 @@ impl Flows {
         key: FlowKey,
         external: External,
         opener: Side,
+        state: u8,
     ) -> Result<(u32, NatEntry), &'static str> {
-        let Some((number, entry)) = self.insert_both(cpu, key, external, opener) else {
-            self.give_port(cpu, &key, external);
+        let Some((number, entry)) = self.insert_both(cpu, key, external, opener, state) else {
+            self.give_port(cpu, &key, external, state);
             return Err(crate::TABLE_FULL);
         };
         if let Ports::ByEndpoint(_, waiting) = &mut self.ports
@@ -236,9 +250,10 @@ impl Flows {
         Ok((number, entry))
     }
 
-    /// The flow with this key from inside needs its port no more.
-    fn give_port<C: Cpu>(&mut self, cpu: &mut C, key: &FlowKey, external: External) {
+    /// The flow with this key from inside and this state needs its port no more.
+    fn give_port<C: Cpu>(&mut self, cpu: &mut C, key: &FlowKey, external: External, state: u8) {
         match &mut self.ports {
+            Ports::ByEndpoint(mappings, _) if state & SHARED != 0 => mappings.release_host(cpu, key.source().0),
             Ports::PerFlow(pool) => pool.give(cpu, external),
             Ports::ByEndpoint(mappings, _) => {
                 mappings.release(cpu, Endpoint::of(key), external, key.destination().0);
@@ -280,6 +295,7 @@ impl Flows {
         key: FlowKey,
         external: External,
         opener: Side,
+        state: u8,
     ) -> Option<(u32, NatEntry)> {
         let now = cpu.now().as_ps().max(1);
         let seen = |side| if side == opener { now } else { 0 };
@@ -288,7 +304,7 @@ impl Flows {
             seen: seen(Side::Inside),
             address: external.address,
             port: external.port,
-            state: IN_USE,
+            state,
             ..NatEntry::zeroed()
         };
         let forward_number = self.table.insert(cpu, &forward).ok()?;
@@ -300,7 +316,7 @@ impl Flows {
             seen: seen(Side::Outside),
             address: inside.0,
             port: inside.1,
-            state: IN_USE,
+            state,
             peer: forward_number,
             ..NatEntry::zeroed()
         };
@@ -359,7 +375,7 @@ impl Flows {
         };
         self.table.remove(cpu, number);
         self.table.remove(cpu, entry.peer);
-        self.give_port(cpu, &key, External { address, port });
+        self.give_port(cpu, &key, External { address, port }, entry.state);
         self.expired += 1;
     }
 }

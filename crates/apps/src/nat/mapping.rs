@@ -191,6 +191,32 @@ impl Mappings {
         self.release_flow(cpu, inside, external);
     }
 
+    /// One flow more of an inside host, whose external port is one that others have. Errors are names of drops.
+    pub fn hold_host<C: Cpu>(&mut self, cpu: &mut C, address: u32) -> Result<(), &'static str> {
+        if self.host_flows(cpu, address) >= self.host_share {
+            return Err(HOST_SHARE);
+        }
+        self.count_up(cpu, by_host(address)).ok_or(crate::TABLE_FULL)
+    }
+
+    /// One such flow fewer.
+    pub fn release_host<C: Cpu>(&mut self, cpu: &mut C, address: u32) {
+        self.count_down(cpu, by_host(address));
+    }
+
+    /// An external endpoint for a flow of `inside` that others may have, too.
+    pub fn any_port(&mut self, inside: Endpoint) -> Option<External> {
+        let (wanted, mut random) = (self.address_of(inside.address), self.random);
+        let external = self.ports_of(inside.protocol)?.any(&mut random, wanted);
+        self.random = random;
+        Some(external)
+    }
+
+    /// The number of the external address of an inside host (RFC 4787, REQ-2).
+    fn address_of(&self, host: u32) -> u32 {
+        (mix(u64::from(host)) % u64::from(self.addresses)) as u32
+    }
+
     fn release_flow<C: Cpu>(&mut self, cpu: &mut C, inside: Endpoint, external: External) {
         self.count_down(cpu, by_host(inside.address));
         self.count_down(cpu, by_inside(inside));
@@ -235,7 +261,7 @@ impl Mappings {
 
     /// A new mapping of `inside`. All of one host have the same external address (RFC 4787, REQ-2) while that has ports.
     fn open<C: Cpu>(&mut self, cpu: &mut C, inside: Endpoint) -> Result<External, &'static str> {
-        let wanted = (mix(u64::from(inside.address)) % u64::from(self.addresses)) as u32;
+        let wanted = self.address_of(inside.address);
         let parities: &[Parity] = match inside.protocol {
             ip_protocol::UDP => &[Parity::Like(inside.port), Parity::Any],
             _ => &[Parity::Any],

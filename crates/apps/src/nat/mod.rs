@@ -32,6 +32,7 @@
 
 mod entry;
 mod flow;
+mod hairpin;
 mod icmp;
 mod mapping;
 mod own;
@@ -45,12 +46,13 @@ use nicforge_wire::headers::{TcpFlags, icmp_type, ip_protocol};
 use nicforge_wire::{Fragment, FrameSummary};
 
 use self::flow::{Flows, external_addresses};
-use crate::expired::LastHop;
 use crate::forwardable;
 use crate::fragment::Fragments;
 use crate::headers::{self, Headers};
 use crate::options::ExternalOptions;
+use crate::record_route;
 use crate::tables::{FlowKey, PortPartition, Side};
+use crate::undelivered::Refusals;
 use crate::{
     AppConfig, AppError, AppKind, AppShape, Application, Flow, FullTable, NeededAddress, Place, PortMap, SharedTables,
 };
@@ -77,7 +79,7 @@ pub struct Nat {
     ports: PortMap,
     pub(crate) flows: Flows,
     fragments: Fragments,
-    last_hop: LastHop,
+    refusals: Refusals,
     /// The identification that the NAT assigned last. Each core assigns its own residue class.
     identification: u16,
     cores: u16,
@@ -110,7 +112,7 @@ impl Nat {
             ports: config.ports.clone(),
             flows: Flows::allocate(config, core, cores, space)?,
             fragments: Fragments::allocate(space, config.timeouts.fragment),
-            last_hop: LastHop::default(),
+            refusals: Refusals::default(),
             identification: core as u16,
             cores: cores as u16,
         })
@@ -128,7 +130,7 @@ impl Nat {
         let ends = headers.summary.ipv4_words().ok_or(crate::NOT_IPV4)?;
         let arrival = self.ports.get(packet.port).ok_or(crate::NO_SUCH_PORT)?;
         let (out, port) = self.ports.way_out(packet.port).ok_or(crate::NO_SUCH_PORT)?;
-        let macs = (port.mac, port.next_hop);
+        let (macs, address) = ((port.mac, port.next_hop), port.address);
         if self.flows.is_external(ends.0) {
             return Err(forwardable::BAD_SOURCE);
         }
@@ -170,49 +172,12 @@ impl Nat {
         }
         let identification = rewrite::get16(frame, l3 + 4);
         rewrite::decrement_hops(frame, l3);
+        record_route::record(frame, l3, address);
         rewrite::set_macs(frame, macs.0, macs.1);
         if let Some((id, address)) = of_first {
             self.fragments.remember(cpu, id, OfFirst { address, identification }.word());
         }
         Ok(Verdict::Transmit(out))
-    }
-
-    /// Translates a packet between two inside hosts, which know each other by their external endpoints (hairpinning,
-    /// RFC 4787, REQ-9): both ends are replaced, as if it had gone out and come back in.
-    fn turn_round<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        packet: &Packet,
-        headers: &Headers,
-        ends: (u32, u32),
-    ) -> Result<Verdict, &'static str> {
-        let summary = &headers.summary;
-        if !summary.has_ports() || headers.fragment_of.is_some() {
-            return Err(NO_FLOW);
-        }
-        if headers.hops <= 1 {
-            return Err(crate::TTL_EXPIRED);
-        }
-        let (source, destination) = ((ends.0, summary.source_port), (ends.1, summary.destination_port));
-        let port = *self.ports.get(packet.port).ok_or(crate::NO_SUCH_PORT)?;
-        let out = FlowKey::new(source, destination, summary.protocol, Side::Inside);
-        let (number, outward) = match self.flows.find(cpu, &out) {
-            Some(found) => found,
-            None => self.flows.open(cpu, out)?,
-        };
-        self.flows.touch(cpu, number, &outward, headers.tcp_flags);
-        let back = FlowKey::new((outward.address, outward.port), destination, summary.protocol, Side::Outside);
-        let (number, inward) = match self.flows.find(cpu, &back) {
-            Some(found) => found,
-            None => self.flows.open_from_outside(cpu, &back).ok_or(NO_FLOW)?,
-        };
-        self.flows.touch(cpu, number, &inward, headers.tcp_flags);
-        let frame = cpu.bytes_mut(packet.head.at, headers.window);
-        rewrite::replace_end(frame, summary, End::Source, outward.address, Some(outward.port));
-        rewrite::replace_end(frame, summary, End::Destination, inward.address, Some(inward.port));
-        rewrite::decrement_hops(frame, usize::from(summary.l3_offset));
-        rewrite::set_macs(frame, port.mac, port.next_hop);
-        Ok(Verdict::Transmit(packet.port))
     }
 
     /// Gives a packet from inside that may be in fragments an identification that no other packet from the same external
@@ -289,7 +254,7 @@ impl<C: Cpu> Application<C> for Nat {
     fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
         match self.translate(cpu, packet) {
             Ok(verdict) => verdict,
-            Err(crate::TTL_EXPIRED) => self.last_hop.packet(cpu, packet, &self.ports),
+            Err(crate::TTL_EXPIRED) => self.refusals.expired(cpu, packet, &self.ports),
             Err(cause) => Verdict::Drop(cause),
         }
     }
@@ -326,8 +291,9 @@ impl AppKind for Nat {
     const ROUTER: bool = true;
     type Options = policy::NatOptions;
 
-    fn shape(_options: &Self::Options) -> AppShape {
+    fn shape(options: &Self::Options) -> AppShape {
         AppShape {
+            holds_fragments: options.fragments.hold_fragments,
             full_table: Some(FullTable::Drops),
             needs_address: Some(NeededAddress::External),
             ..AppShape::default()
@@ -341,6 +307,9 @@ impl AppKind for Nat {
     fn steer(config: &AppConfig, steering: &mut Steering, first: usize, cores: usize) -> Result<(), AppError> {
         steering.set_rule(port_rule(config, first, cores)?);
         steering.follow_flows();
+        if config.read::<policy::NatOptions>().nat_mapping == policy::Mapping::EndpointIndependent {
+            steering.by_source();
+        }
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use nicforge_units::Time;
 use nicforge_wire::headers::ip_protocol;
 
 use crate::Timeouts;
-use crate::options::FlowTableOptions;
+use crate::options::{FlowTableOptions, FragmentOptions};
 
 choice! {
     /// Which flows share an external port.
@@ -73,10 +73,14 @@ options! {
     /// The NAT.
     pub struct NatOptions {
         embed table: FlowTableOptions;
+        embed fragments: FragmentOptions;
         /// Which flows share an external port: none, in sequence, or all of one inside endpoint, at random (RFC 4787).
         nat_mapping: Mapping = Mapping::PerFlow, "", Mapping::ALLOWED;
         /// Who outside may send to an external endpoint in use, with endpoint-independent mapping.
         nat_filtering: Filtering = Filtering::AddressDependent, "", Filtering::ALLOWED, source "RFC 4787, section 5";
+        /// Whether flows to different destinations share external ports when none is free, with endpoint-independent mapping;
+        /// such flows have no mapping that others could use (against RFC 4787, REQ-3).
+        nat_ports_shared: bool = false, "", Allowed::Flag;
         /// How many of the table's flows one inside host may have, with endpoint-independent mapping.
         nat_host_share_percent: u32 = 100, "%", Allowed::Whole(1, 100);
         /// Ports of the first external address that belong to servers inside, with endpoint-independent mapping.

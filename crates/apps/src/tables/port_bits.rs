@@ -100,6 +100,11 @@ impl PortBits {
         None
     }
 
+    /// Any port of address number `address`, free or not.
+    pub fn any(&self, random: &mut Unforeseen, address: u32) -> External {
+        External { address: self.base + address, port: (self.first + random.below(self.share)) as u16 }
+    }
+
     /// Takes one port out of use for good; whether it was free and is this core's.
     pub fn reserve<C: Cpu>(&mut self, cpu: &mut C, external: External) -> bool {
         let Some((at, bit)) = self.place(external) else {

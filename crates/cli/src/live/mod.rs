@@ -11,7 +11,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use nicforge_lab::live::{
-    FastPath, LiveConfig, PortKind, Snapshot, TcpOptions, load_live, run_live, run_live_with, run_on_card,
+    FastPath, LiveConfig, LiveRun, LiveRunError, PortKind, Snapshot, TcpOptions, load_live, run_live, run_live_with,
+    run_on_card,
 };
 use nicforge_lab::record::of_live;
 use nicforge_options::Place;
@@ -29,18 +30,7 @@ pub use prometheus::serve_page;
 
 /// Runs until the time is over or somebody says so.
 pub fn live(options: &LiveOptions) -> Result<(), CliError> {
-    let mut config = load_live(&options.config, &catalogue())?;
-    for set in sets(&options.set)? {
-        config.set(set)?;
-    }
-    if let Some(socket) = &options.attach {
-        let place = Place::argument(&format!("--attach {}", socket.display()));
-        config.live.set("attach", socket.to_string_lossy().into_owned(), place);
-    }
-    print_notes(&config.notes());
-    if let Some(seconds) = options.duration {
-        config.live.set("duration_s", seconds, Place::argument("--duration"));
-    }
+    let config = configured(options)?;
     let folder = match &options.out {
         Some(folder) => folder.clone(),
         None => PathBuf::from("out").join(config.name()),
@@ -81,11 +71,11 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
         }
         None => run_live(&config, &stop, &mut watch),
     };
-    let run = run.inspect_err(|_| made.take_back())?;
+    let (run, lost) = counted(run).inspect_err(|_| made.take_back())?;
     show_events(&mut events, &run.snapshot);
     let record = of_live(&config, &run, began.elapsed().as_secs_f64());
     let files = write_all(&record, &folder)?;
-    if let Some(error) = failed {
+    if let Some(error) = failed.or(lost) {
         return Err(error);
     }
     if options.json {
@@ -96,6 +86,35 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     }
     let totals = table::totals(&run.snapshot);
     print(&format!("{totals}\n{}\n{}", table(&record), wrote(&files)))
+}
+
+/// The file with what the command line changes in it.
+fn configured(options: &LiveOptions) -> Result<LiveConfig, CliError> {
+    let mut config = load_live(&options.config, &catalogue())?;
+    for set in sets(&options.set)? {
+        config.set(set)?;
+    }
+    if let Some(socket) = &options.attach {
+        let place = Place::argument(&format!("--attach {}", socket.display()));
+        config.live.set("attach", socket.to_string_lossy().into_owned(), place);
+    }
+    print_notes(&config.notes());
+    if let Some(seconds) = options.duration {
+        config.live.set("duration_s", seconds, Place::argument("--duration"));
+    }
+    Ok(config)
+}
+
+/// What a run counted, and what does not add up in it: the first is the report all the same.
+fn counted(run: Result<LiveRun, LiveRunError>) -> Result<(LiveRun, Option<CliError>), CliError> {
+    match run {
+        Ok(run) => Ok((run, None)),
+        Err(LiveRunError::Lost { cause, run }) => {
+            let counts = (*run).clone();
+            Ok((counts, Some(LiveRunError::Lost { cause, run }.into())))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// What is written, seen to before anything runs.

@@ -1,9 +1,10 @@
 //! A page for Prometheus (text exposition format 0.0.4), on a loopback address.
 
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nicforge_lab::live::{NicCounts, Snapshot, StageCounts, WorkerCounts};
@@ -12,7 +13,7 @@ use crate::error::CliError;
 
 /// How long a client may take to ask, and to read.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Clients that are served at once; others are told to come back.
+/// Clients that are served at once. The next one takes the place of the first: whoever is slow keeps nobody out.
 const CLIENTS_MAX: usize = 16;
 /// No request is longer.
 const REQUEST_MAX: usize = 8 << 10;
@@ -39,23 +40,50 @@ pub fn serve_page(address: SocketAddr, page: impl Fn() -> String + Send + Sync +
     let listener =
         TcpListener::bind(address).map_err(|cause| CliError::Write { what: format!("--metrics {address}"), cause })?;
     let page = Arc::new(page);
-    let clients = Arc::new(AtomicUsize::new(0));
+    let clients = Arc::new(Clients::default());
     std::thread::spawn(move || {
         for client in listener.incoming().flatten() {
-            if clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS_MAX {
-                // A client that goes away has seen enough, here and below.
-                let _ = reply(client, "503 Service Unavailable", "", "too many clients\n");
-                clients.fetch_sub(1, Ordering::Relaxed);
-                continue;
-            }
+            let Ok(place) = clients.take_place(&client) else { continue };
             let (page, clients) = (page.clone(), clients.clone());
             std::thread::spawn(move || {
+                // A client that goes away has seen enough.
                 let _ = answer(client, &*page);
-                clients.fetch_sub(1, Ordering::Relaxed);
+                clients.leave(place);
             });
         }
     });
     Ok(())
+}
+
+/// Who is served, oldest first, each with a number that no other has.
+#[derive(Default)]
+struct Clients {
+    served: Mutex<VecDeque<(u64, TcpStream)>>,
+    count: AtomicU64,
+}
+
+impl Clients {
+    fn served(&self) -> MutexGuard<'_, VecDeque<(u64, TcpStream)>> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for `client`; where there is none the oldest client loses its own.
+    fn take_place(&self, client: &TcpStream) -> std::io::Result<u64> {
+        let place = self.count.fetch_add(1, Ordering::Relaxed);
+        let mut served = self.served();
+        if served.len() == CLIENTS_MAX
+            && let Some((_, oldest)) = served.pop_front()
+        {
+            // It may be gone already.
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+        served.push_back((place, client.try_clone()?));
+        Ok(place)
+    }
+
+    fn leave(&self, place: u64) {
+        self.served().retain(|(other, _)| *other != place);
+    }
 }
 
 fn answer(mut client: TcpStream, page: &dyn Fn() -> String) -> std::io::Result<()> {

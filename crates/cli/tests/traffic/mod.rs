@@ -24,9 +24,9 @@ pub const STREAM: usize = 4 << 20;
 /// The address that the name server below knows for every name.
 const NAMED: [u8; 4] = [192, 0, 2, 7];
 
-/// The one of `workers` that a flow between these ports of client and server comes to.
-pub fn worker_of(from: u16, to: u16, workers: u16) -> u16 {
-    let hash = Toeplitz::default().hash_ipv4_ports(CLIENT, SERVER, from, to);
+/// The one of `workers` of a NAT that flows from this port of the client come to, wherever they go.
+pub fn worker_of(from: u16, workers: u16) -> u16 {
+    let hash = Toeplitz::default().hash_ipv4_ports(CLIENT, Ipv4Addr::UNSPECIFIED, from, 0);
     IndirectionTable::spread_over(workers).queue(hash)
 }
 

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::sync::atomic::AtomicBool;
 
 use nicforge_apps::options::{RouteOptions, ServiceOptions};
-use nicforge_apps::{AppConfig, NeededAddress, PortMap, read_routes};
+use nicforge_apps::{AppConfig, NeededAddress, Port as AppPort, PortMap, read_routes};
 use nicforge_interfaces::emulated::CoreDma;
 use nicforge_nic::{DATA_BYTES_MAX, LEDGER_ENTRY_BYTES, Pool, PortId};
 use nicforge_nic::{PoolOptions, TransmitOptions};
@@ -16,15 +16,17 @@ use nicforge_stages::responder::{Addresses, NextHop, Responder};
 use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
 
+use super::attach::{AbsentFlows, AttachOptions};
 use super::config::LiveConfig;
 use super::device::{Device, FullOptions, Ownership, Policy, TooLong, fill};
 use super::idle::{Idle, IdleOptions};
 use super::layout::{Blueprint, Layout};
 use super::neighbour::{self, AskOptions, Asked, Neighbour};
 use super::ports::{PortConfig, PortOptions};
+use super::watch;
 use super::worker::{Worker, WorkerParts};
 use crate::live::{LiveRunError, Region};
-use crate::run::{app_of_settings, heuristic};
+use crate::run::{app_of_settings, heuristic, read_servers_of};
 use crate::scenario::Assignment;
 use crate::settings::Settings;
 
@@ -160,13 +162,7 @@ pub fn put_together(
         nic.stages.push_first(Box::new(responder));
     }
     let region = Region { control: control.clone(), bell: bell.clone() };
-    let policy = Policy {
-        longest_segment: if whole { pool.room() as usize } else { 0 },
-        idle: config.live.read::<IdleOptions>().idle,
-        when_full: config.live.read::<FullOptions>().when_full,
-        window: window(&config.settings),
-        heuristic: heuristic(&config.settings),
-    };
+    let policy = policy(config, if whole { pool.room() as usize } else { 0 });
     Ok(Assembly {
         device: Device::new(nics, ports, too_long, way, region, policy, ownership),
         workers,
@@ -177,6 +173,18 @@ pub fn put_together(
         bell,
         events,
     })
+}
+
+/// How the device of `config` behaves at its limits, where segments up to `longest_segment` pass whole.
+fn policy(config: &LiveConfig, longest_segment: usize) -> Policy {
+    Policy {
+        longest_segment,
+        idle: config.live.read::<IdleOptions>().idle,
+        when_full: config.live.read::<FullOptions>().when_full,
+        window: window(&config.settings),
+        heuristic: heuristic(&config.settings),
+        spreads: config.live.read::<AttachOptions>().absent_flows == AbsentFlows::Others,
+    }
 }
 
 /// Whether the device interrupts workers.
@@ -229,50 +237,53 @@ fn addresses(
         let hardware = port.hardware_address().map(MacAddress);
         seen.mac = set.mac.or(hardware).unwrap_or(seen.mac);
         seen.inside = set.inside.unwrap_or(seen.inside);
-        seen.address = set.address;
+        seen.address = set.address.map(|own| own.ip);
+        seen.address6 = set.address6;
+        seen.broadcast = set.address.and_then(|own| own.broadcast());
         // A port on a wire hears frames for others too; captures are played whole.
         seen.hears_all = hardware.is_some() || set.mac.is_some();
         if let Some(peer) = set.peer {
             seen.peer = PortId(peer as u8);
         }
+        let mut found = true;
         if let Some(next_hop) = set.next_hop {
-            let found = resolve(port_config, &mut **port, seen.mac, next_hop, stop)?;
-            seen.next_hop = found.unwrap_or(seen.next_hop);
+            let mac = resolve(port_config, &mut **port, seen.mac, next_hop, stop)?;
+            found = mac.is_some();
+            seen.next_hop = mac.unwrap_or(seen.next_hop);
             // Questions are no frames of the run.
             *port.counters_mut() = PortCounters::default();
         }
-        responders.push(responder(config, number, &set, seen.mac, seen.next_hop));
+        let responder = responder(config, number, &set, seen, found);
+        let bridges = config.settings.app_shape().bridges && usize::from(seen.peer.0) != number;
+        responders.push(if bridges { responder.that_bridges() } else { responder });
     }
     Ok((map, responders))
 }
 
-/// The responder of port `number`, where `set` stands in the file, whose next hop is known to be at `next_hop`.
-fn responder(
-    config: &LiveConfig,
-    number: usize,
-    set: &PortOptions,
-    mac: MacAddress,
-    next_hop: MacAddress,
-) -> Responder {
+/// The responder of port `number`, which applications see as `seen`; whether its next hop was `found`.
+fn responder(config: &LiveConfig, number: usize, set: &PortOptions, seen: &AppPort, found: bool) -> Responder {
+    let (mac, next_hop) = (seen.mac, seen.next_hop);
     if config.tcp.is_some() {
         // The stack has neighbours of its own.
         return Responder::new(mac, None).that_is_deaf();
     }
-    let mut responder = Responder::new(mac, set.address).with_address6(set.address6);
+    let address = set.address.map(|own| own.ip);
+    let mut responder = Responder::new(mac, address).with_address6(set.address6);
     if let Some(Neighbour::Ip(wanted)) = set.next_hop {
         let every = Time::from_seconds(config.live.read::<AskOptions>().ask_again_s);
-        responder = responder.with_next_hop(NextHop::new(number, wanted, next_hop, every));
+        let hop = if found { NextHop::new } else { NextHop::unknown };
+        responder = responder.with_next_hop(hop(number, wanted, next_hop, every));
     }
     let balances = config.settings.app_shape().needs_address == Some(NeededAddress::Server);
     // Who balances all addresses, or this one, has servers that answer.
     let balanced = |address| config.app.read::<ServiceOptions>().service.is_none_or(|service| service == address);
-    match set.address {
+    match address {
         Some(address) if balances && balanced(address) => responder,
         _ => responder.that_echoes(),
     }
 }
 
-/// The hardware address of `next_hop`; `None` if the run was stopped before it was known.
+/// The hardware address of `next_hop`; `None` if nobody answers for now, which is said, or the run was stopped.
 fn resolve(
     set: &PortConfig,
     port: &mut dyn Port,
@@ -285,11 +296,11 @@ fn resolve(
         Neighbour::Ip(wanted) => wanted,
     };
     let PortOptions { address, address6, .. } = set.options();
-    let own = Addresses { mac, address, address6 };
+    let own = Addresses { mac, address: address.map(|own| own.ip), address6 };
     match neighbour::ask(port, &own, wanted, stop)? {
         Asked::Is(mac) => Ok(Some(mac)),
         Asked::Stopped => Ok(None),
-        Asked::Nobody => Err(LiveRunError::NoNeighbour { place: set.section.place().to_string(), address: wanted }),
+        Asked::Nobody => Ok(None),
     }
 }
 
@@ -301,6 +312,8 @@ pub fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, LiveRu
     // Other hosts know a live run's addresses: one, if the file does not say more.
     app.values.set("external_addresses", 1);
     app.values.extend(config.app.values());
+    read_servers_of(&app)?;
+    watch::follow(&app)?;
     if let Some(file) = &settings.read::<RouteOptions>().routes_file {
         app.routes = read_routes(file.as_ref(), config.ports.len() as u8)?.into();
     }

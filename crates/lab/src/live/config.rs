@@ -118,7 +118,8 @@ impl LiveConfig {
             .with("kvs_log_mib", 256)
             // What users of a NAT expect; scenarios have that of the published systems.
             .with("nat_mapping", "endpoint_independent")
-            .with("nat_host_share_percent", 50);
+            .with("nat_host_share_percent", 50)
+            .with("hold_fragments", true);
         LiveConfig::blank(settings)
     }
 

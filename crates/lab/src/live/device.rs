@@ -114,6 +114,8 @@ pub struct Policy {
     pub longest_segment: usize,
     /// How steering is changed, where the interface has several sets of queues.
     pub heuristic: Option<Heuristic>,
+    /// Whether frames for workers that are not there go to others.
+    pub spreads: bool,
 }
 
 /// All NICs, their ports, and the memory.

@@ -1,12 +1,11 @@
 //! Why a live run cannot start or go on.
 
-use std::net::IpAddr;
-
 use nicforge_options::ConfigError;
 use nicforge_platform::live::LiveError;
 
 use crate::assembly::BuildError;
 use crate::counts::LostError;
+use crate::live::LiveRun;
 use crate::run::SourceError;
 
 /// Why a live run cannot start or go on.
@@ -25,8 +24,13 @@ pub enum LiveRunError {
     #[error(transparent)]
     Live(#[from] LiveError),
     /// What went in and what came out do not add up.
-    #[error(transparent)]
-    Lost(#[from] LostError),
+    #[error("{cause}")]
+    Lost {
+        /// What does not.
+        cause: LostError,
+        /// What was counted, for the report.
+        run: Box<LiveRun>,
+    },
     /// A worker's process cannot attach, or had to go.
     #[error("the worker cannot attach: {0}")]
     Attach(String),
@@ -40,16 +44,6 @@ pub enum LiveRunError {
         what: String,
         /// What to set.
         right: String,
-    },
-    /// A port's next hop did not answer.
-    #[error(
-        "{place}: nobody answers for the next hop {address}: bring its host up, or write next_hop as a hardware address"
-    )]
-    NoNeighbour {
-        /// The port.
-        place: String,
-        /// Who was asked for.
-        address: IpAddr,
     },
 }
 

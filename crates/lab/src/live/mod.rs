@@ -15,9 +15,10 @@
 //! | scenario.rs | a point of a scenario, with its traffic over a cable in memory |
 //! | software.rs, card.rs | software that is no application, such as a TCP stack, in place of all workers, or on the device's thread |
 //! | timeline.rs | counts over time |
+//! | watch.rs | a file of servers that changes |
 //! | events.rs | what happened |
 //! | pin.rs | which core each thread stands on |
-//! | neighbour.rs | ARP |
+//! | neighbour.rs, own_address.rs | ARP, and who is asked for |
 //! | outcome.rs | what was counted, and whether it adds up |
 
 mod assemble;
@@ -31,6 +32,7 @@ mod idle;
 mod layout;
 mod neighbour;
 mod outcome;
+mod own_address;
 mod parse;
 mod pin;
 mod ports;
@@ -40,10 +42,10 @@ mod stack;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod watch;
 mod worker;
 
 use std::panic::resume_unwind;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -199,7 +201,7 @@ pub fn run_live_over(
     let assembly = assemble(config, ports, stop)?;
     match config.attach() {
         None => run_threads(config, assembly, &places, stop, watch),
-        Some(path) => run_processes(config, &path, places, assembly, stop, watch),
+        Some(_) => run_processes(config, places, assembly, stop, watch),
     }
 }
 
@@ -328,10 +330,9 @@ fn run_threads(
     finish(&shared, &device, &pools, held_by(&buffers), watched)
 }
 
-/// All workers are processes that attach at `path`.
+/// All workers are processes that attach.
 fn run_processes(
     config: &LiveConfig,
-    path: &Path,
     places: Places,
     assembly: Assembly,
     stop: &AtomicBool,
@@ -348,15 +349,7 @@ fn run_processes(
         )));
     }
     let region = Region { control: control.clone(), bell: bell.clone() };
-    let mut keeper = attach::Keeper::new(
-        path,
-        config.live.place_of("attach"),
-        groups,
-        blueprint,
-        places.clone(),
-        region,
-        device.orderer(),
-    )?;
+    let mut keeper = attach::Keeper::new(groups, blueprint, places.clone(), region, device.orderer())?;
     let pools: Vec<Pool> = std::iter::once(pool).chain(nicmem).collect();
     let mut watched = None;
     let held = std::thread::scope(|scope| {
@@ -395,6 +388,11 @@ fn finish(
     let snapshot = shared.snapshot(seconds);
     let buffers: usize = pools.iter().map(Pool::count).sum();
     let held = held + device.buffers();
-    snapshot.check(buffers as u64, held as u64)?;
-    Ok(LiveRun { metrics: snapshot.metrics(&device.latency), cores: snapshot.by_core(), timeline, switches, snapshot })
+    let adds_up = snapshot.check(buffers as u64, held as u64);
+    let metrics = snapshot.metrics(&device.latency);
+    let run = LiveRun { metrics, cores: snapshot.by_core(), timeline, switches, snapshot };
+    match adds_up {
+        Ok(()) => Ok(run),
+        Err(cause) => Err(LiveRunError::Lost { cause, run: Box::new(run) }),
+    }
 }

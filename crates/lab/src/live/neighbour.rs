@@ -63,8 +63,8 @@ options! {
     }
 }
 
-/// How long an answer may take, and how often the question is repeated meanwhile.
-const PATIENCE: Time = Time::from_ms(5_000);
+/// How long a run waits for an answer before it begins without one, and how often the question is repeated meanwhile.
+const PATIENCE: Time = Time::from_ms(2_000);
 const AGAIN: Time = Time::from_ms(500);
 
 /// What came of a question.

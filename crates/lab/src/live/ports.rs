@@ -1,10 +1,10 @@
 //! Ports of a live run: what `[[port]]` says, and how each kind is opened.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 use nicforge_options::{
-    Allowed, ConfigError, Form, IPV4, IPV6, Located, NAME, Node, Options, Owner, PATH, Place, Section, choice, options,
+    Allowed, ConfigError, Form, IPV6, Located, NAME, Node, Options, Owner, PATH, Place, Section, choice, options,
 };
 use nicforge_platform::live::LiveError;
 use nicforge_platform::live::ports::{
@@ -14,6 +14,7 @@ use nicforge_wire::headers::{MAC, MacAddress};
 
 use super::config::PORTS_MAX;
 use super::neighbour::{NEIGHBOUR, Neighbour};
+use super::own_address::{OWN_ADDRESS, OwnAddress};
 use crate::live::LiveRunError;
 
 /// The MTU of Ethernet.
@@ -32,8 +33,9 @@ static SECRET: Form = Form {
 options! {
     /// What every port has.
     pub struct PortOptions {
-        /// The port's own IPv4 address, for which it answers ARP requests.
-        address: Option<Ipv4Addr> = None, "", Allowed::Form(&IPV4);
+        /// The port's own IPv4 address, for which it answers ARP requests. With its prefix length, routers know the
+        /// subnet's broadcast address, to which they do not forward.
+        address: Option<OwnAddress> = None, "", Allowed::Form(&OWN_ADDRESS);
         /// The port's own IPv6 address, beside the link-local one.
         address6: Option<Ipv6Addr> = None, "", Allowed::Form(&IPV6);
         /// The port's hardware address.

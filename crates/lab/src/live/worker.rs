@@ -42,6 +42,8 @@ pub struct WorkerCounts {
     pub idle: Time,
     /// The worker's process has not attached yet, or is gone.
     pub absent: bool,
+    /// For how long no process has worked at its place.
+    pub away: Time,
     /// How long a worker's process has said nothing, who says what it counted some twenty times a second.
     pub silent: Time,
     /// The application's own counters.
@@ -203,6 +205,7 @@ impl Worker {
             transmit: software.transmit_occupancy(),
             idle: self.idle,
             absent: false,
+            away: Time::ZERO,
             silent: Time::ZERO,
             app: software.app.counters(),
             gauges: software.app.gauges(),

@@ -35,7 +35,7 @@ use crate::machine::Machine;
 use crate::settings::Settings;
 
 #[cfg(target_os = "linux")]
-pub(crate) use app::{app_config, app_of_settings};
+pub(crate) use app::{app_config, app_of_settings, read_servers_of, servers_file};
 pub(crate) use build::{core_of, driver_costs, nic_spec};
 pub(crate) use interface::heuristic;
 pub use interface::ring_frames;

@@ -1,6 +1,7 @@
 //! Whether a point can run, found out before any does: rings and tables against the memory that
 //! there is, flows for all who get a share, and what files say. And which keys are at fault if not.
 
+use nicforge_apps::AppError;
 use nicforge_apps::options::{FlowTableOptions, KvsOptions, SyntheticOptions};
 use nicforge_interfaces::InterfaceError;
 use nicforge_interfaces::options::RxRing;
@@ -75,6 +76,7 @@ fn at_fault_in_host(settings: &Settings, error: &BuildError) -> Vec<&'static str
             StageError::Space(_) | StageError::TableFull(_) => memory_keys(settings),
             _ => vec!["stages"],
         },
+        BuildError::App(AppError::Servers { .. }) => vec!["servers_file"],
         BuildError::App(_) => vec!["app", "table_entries", "servers", "kvs_index_slots"],
         BuildError::NoQueue(_) | BuildError::NoWorkCycles { .. } => Vec::new(),
     }

@@ -10,7 +10,8 @@ use nicforge_nic::stage::{Chain, Processor};
 use nicforge_options::Values;
 use nicforge_platform::AddressSpace;
 use nicforge_stages::{
-    BuiltStage, KnownFlow, KnownFlows, StageError, StageGround, StageKind, StagePlan, Start, hairpin::HairpinKind,
+    BuiltStage, KnownFlow, KnownFlows, StageError, StageGround, StageKind, StagePlan, Start, fragments::FragmentsKind,
+    hairpin::HairpinKind,
 };
 use nicforge_units::Frequency;
 use nicforge_wire::headers::ip_protocol;
@@ -109,7 +110,8 @@ impl Settings {
         let listed = self.read::<StageOptions>().stages.unwrap_or_default();
         let listed = listed.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
         let offloaded = self.app_shape().offloads_flows.then(|| HairpinKind::NAME.to_owned());
-        let mut names: Vec<String> = offloaded.into_iter().collect();
+        let holds = self.app_shape().holds_fragments.then(|| FragmentsKind::NAME.to_owned());
+        let mut names: Vec<String> = holds.into_iter().chain(offloaded).collect();
         for name in listed {
             if !names.contains(&name) {
                 names.push(name);

@@ -189,3 +189,60 @@ fn fragments_go_where_the_whole_packet_goes() {
     }
     assert!(queues.len() > 8, "{queues:?}");
 }
+
+/// One inside endpoint, whatever it sends to: TCP or UDP, queries by identifier, and errors about what it received.
+#[test]
+fn packets_that_leave_a_network_go_by_their_source() {
+    let mut steering = Steering::new(16, 1);
+    steering.set_rule(PortRule { first_address: 0xc633_0001, addresses: 1, first_port: 1024, share: 4000 });
+    steering.follow_flows();
+    steering.by_source();
+    let to = |mut frame: Vec<u8>, last: u8| {
+        frame[33] = last;
+        frame
+    };
+    let mut queues = std::collections::BTreeSet::new();
+    for port in 0..40u8 {
+        let udp = |destination: u8| to(frame(17, &[0x12, port, 0, destination, 0, 8, 0, 0]), destination);
+        let queue = steered(&mut steering, &udp(1));
+        queues.insert(queue);
+        for destination in 2..9 {
+            assert_eq!(steered(&mut steering, &udp(destination)), queue);
+        }
+        assert_eq!(steered(&mut steering, &fragment(udp(3), port, 0, true)), queue);
+        assert_eq!(steered(&mut steering, &fragment(udp(3), port, 1, false)), queue);
+        let query = to(frame(1, &[8, 0, 0, 0, 0x12, port, 0, 1]), 5);
+        assert_eq!(steered(&mut steering, &query), queue);
+        // An answer to the endpoint is what it sends an error about.
+        let mut answer = frame(17, &[0, 9, 0x12, port, 0, 8, 0, 0]);
+        for byte in 0..4 {
+            answer.swap(26 + byte, 30 + byte);
+        }
+        let error = to(frame(1, &[&[3, 3, 0, 0, 0, 0, 0, 0], &answer[14..]].concat()), 7);
+        assert_eq!(steered(&mut steering, &error), queue);
+    }
+    assert!(queues.len() > 8, "{queues:?}");
+}
+
+#[test]
+fn frames_of_a_queue_that_nobody_serves_are_spread_over_the_others() {
+    let mut steering = Steering::new(8, 2);
+    let before: Vec<u16> = (0..2048).map(|hash| steering.queue(hash)).collect();
+    steering.set_away(1, true);
+    steering.set_away(3, true);
+    let mut moved = std::collections::BTreeSet::new();
+    for (hash, &was) in (0..).zip(&before) {
+        let now = steering.queue(hash);
+        match was {
+            1 | 3 => assert!(moved.insert(now) || [0, 2].contains(&now), "{now}"),
+            _ => assert_eq!(now, was),
+        }
+    }
+    assert_eq!(moved.into_iter().collect::<Vec<_>>(), [0, 2]);
+    // Both queues of the pair are away: nobody takes their place.
+    steering.set_away(0, true);
+    steering.set_away(2, true);
+    assert_eq!(steering.queue(1), 1);
+    [0, 1, 2, 3].iter().for_each(|&queue| steering.set_away(queue, false));
+    assert!((0..2048).map(|hash| steering.queue(hash)).eq(before));
+}

@@ -24,6 +24,8 @@ pub use question::{Addresses, QUESTION_LEN, question, request};
 
 /// ARP that asks for nothing of the port's own.
 const ARP: DropCause = DropCause("arp");
+/// Frames to a next hop that nobody has heard of.
+const NEXT_HOP_UNKNOWN: DropCause = DropCause("next_hop_unknown");
 /// Answers to the port's own questions for IPv6 neighbours.
 const NDP: DropCause = DropCause("ndp");
 
@@ -61,6 +63,8 @@ pub struct Responder {
     echoes: bool,
     /// Whether every frame is for software.
     deaf: bool,
+    /// Whether what neighbours say about each other goes on to the NIC.
+    bridges: bool,
     next_hop: Option<NextHop>,
     events: Vec<String>,
     counts: ResponderCounts,
@@ -75,6 +79,7 @@ impl Responder {
             address6: None,
             echoes: false,
             deaf: false,
+            bridges: false,
             next_hop: None,
             events: Vec::new(),
             counts: ResponderCounts::default(),
@@ -89,6 +94,11 @@ impl Responder {
     /// The same, which leaves everything to software that speaks for itself.
     pub fn that_is_deaf(self) -> Responder {
         Responder { deaf: true, ..self }
+    }
+
+    /// The same of a bridge: ARP about others goes on.
+    pub fn that_bridges(self) -> Responder {
+        Responder { bridges: true, ..self }
     }
 
     /// The same, which has IPv6 address `address` too, if that is one.
@@ -140,7 +150,11 @@ impl Responder {
     #[cold]
     fn hear_arp(&mut self, frame: &[u8], now: Time) -> Heard {
         self.hear_of_next_hop(frame, now);
-        self.answer(frame[..QUESTION_LEN].to_vec()).map_or(Heard::Done(ARP), Heard::Answer)
+        match self.answer(frame[..QUESTION_LEN].to_vec()) {
+            Some(answer) => Heard::Answer(answer),
+            None if self.bridges && frame[..6] != self.mac.0 => Heard::NotOurs,
+            None => Heard::Done(ARP),
+        }
     }
 
     /// Whoever sends ARP says where it is: by an answer, a question, or unasked (RFC 5227, section 3).
@@ -177,6 +191,13 @@ impl Responder {
         Some(frame)
     }
 
+    /// Follows somebody who claims to be the next hop, if that one has not contradicted in time.
+    fn settle(&mut self, now: Time) {
+        let event = self.next_hop.as_mut().and_then(|hop| hop.settle(now));
+        self.counts.moved += u64::from(event.is_some());
+        self.events.extend(event);
+    }
+
     /// The question for the next hop, if it is time to ask again.
     fn ask(&mut self, now: Time) -> Option<Vec<u8>> {
         let own = Addresses { mac: self.mac, address: self.address, address6: self.address6 };
@@ -202,8 +223,11 @@ impl<D: Dma> Stage<D> for Responder {
         }
     }
 
-    /// Frames to a next hop that has moved follow it.
+    /// Frames to a next hop that has moved follow it; those to one that nobody has heard of go nowhere.
     fn egress(&mut self, _nic: &mut Services<'_, D>, frame: &mut Frame<'_>) -> Verdict {
+        if self.next_hop.as_ref().is_some_and(|hop| hop.is_missed_by(frame.bytes())) {
+            return Verdict::Drop(NEXT_HOP_UNKNOWN);
+        }
         if let Some(moved) = self.moved() {
             // Addresses are of one length, so what was read can be read.
             let _ = frame.edit(|bytes| moved.redirect(bytes));
@@ -212,15 +236,16 @@ impl<D: Dma> Stage<D> for Responder {
     }
 
     fn sees_egress(&self) -> bool {
-        self.moved().is_some()
+        self.moved().is_some() || self.next_hop.as_ref().is_some_and(NextHop::is_unknown)
     }
 
     fn due(&self) -> Time {
-        self.next_hop.as_ref().map_or(Time::NEVER, NextHop::due)
+        self.next_hop.as_ref().map_or(Time::NEVER, |hop| hop.due().min(hop.settled_at()))
     }
 
     fn advance(&mut self, nic: &mut Services<'_, D>) {
         let now = nic.now();
+        self.settle(now);
         if let Some(question) = self.ask(now) {
             nic.injector.send(question, now, now);
         }

@@ -55,8 +55,13 @@ fn a_next_hop_that_says_so_has_moved() {
     // Somebody else says where he is.
     responder.hear(&request(AFTER, Ipv4Addr::new(10, 0, 0, 9), OURS), Time::ZERO);
     assert_eq!(responder.moved(), None);
-    // Unasked, for everybody (a gratuitous question).
+    // Unasked, for everybody (a gratuitous question): the next hop is asked whether that is so.
     responder.hear(&request(AFTER, HOP, HOP), Time::ZERO);
+    assert_eq!(responder.moved(), None);
+    assert!(responder.ask(Time::ZERO).is_some());
+    responder.settle(Time::from_ms(499));
+    assert_eq!(responder.moved(), None);
+    responder.settle(Time::from_ms(500));
     let moved = responder.moved().unwrap();
     let mut frame = [BEFORE.0, US.0].concat();
     moved.redirect(&mut frame);
@@ -67,11 +72,42 @@ fn a_next_hop_that_says_so_has_moved() {
     assert_eq!(responder.counts().moved, 1);
     let said = events(&mut responder);
     assert!(said.len() == 1 && said[0].contains("02:00:00:00:00:03"), "{said:?}");
-    // Two that say they are it: neither is followed faster than that.
-    responder.hear(&request(BEFORE, HOP, HOP), Time::from_ms(999));
-    assert!(responder.moved().is_some() && events(&mut responder).is_empty());
-    responder.hear(&request(BEFORE, HOP, HOP), Time::from_ms(1_000));
-    assert_eq!((responder.moved(), responder.counts().moved), (None, 2));
+}
+
+/// Somebody claims the address of a next hop that is there: the port follows nobody.
+#[test]
+fn a_next_hop_that_is_impersonated_contradicts() {
+    let mut responder = responder();
+    for second in 0..3 {
+        let now = Time::from_ms(1_000 * second);
+        responder.hear(&request(AFTER, HOP, HOP), now);
+        assert!(responder.ask(now).is_some(), "at once");
+        responder.hear(&request(BEFORE, HOP, OURS), now + Time::from_ms(1));
+        responder.settle(now + Time::from_ms(999));
+        assert_eq!(responder.moved(), None);
+    }
+    assert_eq!(responder.counts().moved, 0);
+    let said = events(&mut responder);
+    assert!(said.len() == 3 && said[0].contains("02:00:00:00:00:03 claims to be 10.0.0.2"), "{said:?}");
+}
+
+/// A run begins while its next hop is silent.
+#[test]
+fn frames_to_a_next_hop_that_nobody_knows_go_nowhere_until_it_answers() {
+    let mut responder = Responder::new(US, Some(OURS)).with_next_hop(NextHop::unknown(0, HOP.into(), BEFORE, EVERY));
+    let missed = |responder: &Responder, frame: &[u8]| responder.next_hop.as_ref().unwrap().is_missed_by(frame);
+    let (frame, other) = ([BEFORE.0, US.0].concat(), [AFTER.0, US.0].concat());
+    assert!(Stage::<MockHost>::sees_egress(&responder) && missed(&responder, &frame) && !missed(&responder, &other));
+    for second in 0..3 {
+        assert!(responder.ask(Time::from_ms(1_000 * second)).is_some());
+    }
+    assert_eq!(events(&mut responder), ["port 0: 10.0.0.2 does not answer"]);
+    responder.hear(&request(AFTER, HOP, OURS), Time::from_ms(3_000));
+    assert!(!missed(&responder, &frame) && responder.moved().is_some());
+    assert_eq!(
+        (events(&mut responder), responder.counts().moved),
+        (vec!["port 0: 10.0.0.2 is at 02:00:00:00:00:03".into()], 0)
+    );
 }
 
 #[test]
@@ -146,12 +182,13 @@ fn neighbours_of_ipv6_are_answered_and_heard() {
     // Others' questions go on, but say where the next hop is now.
     let other = NeighbourMessage::solicitation(AFTER, HOP6, AFTER.link_local());
     assert_eq!(responder.hear(&other, Time::ZERO), Heard::NotOurs);
-    assert_eq!(responder.counts().moved, 1);
+    assert_eq!(responder.moved(), None, "the next hop is asked whether that is so");
     // It asks, and the answer is its own.
-    let said = responder.ask(EVERY).unwrap();
+    let said = responder.ask(Time::ZERO).unwrap();
     let question = NeighbourMessage::read(&said).unwrap();
     assert_eq!((question.source, question.target), (OURS6, HOP6));
     assert_eq!(responder.hear(&question.answer(BEFORE, US), EVERY), Heard::Done(NDP));
+    responder.settle(EVERY);
     assert_eq!(responder.moved(), None);
     let counts = responder.counts();
     assert_eq!((counts.taken, counts.asked), (3, 1));

@@ -49,6 +49,8 @@ pub mod icmp_type {
 
 /// ICMPv6 message types that we act on.
 pub mod icmpv6_type {
+    /// Destination unreachable: carries the packet that could not be delivered.
+    pub const UNREACHABLE: u8 = 1;
     /// The packet is longer than the next link takes.
     pub const PACKET_TOO_BIG: u8 = 2;
     /// Hop limit used up, or reassembly took too long.

@@ -2,27 +2,25 @@
 
 use std::ops::Range;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use nicforge_nic::Pool;
 use nicforge_platform::live::handover::{send_files, wait_for};
-use nicforge_platform::live::{Bell, Control, LiveCpu, LiveError};
+use nicforge_platform::live::{Bell, Control, LiveCpu};
 use nicforge_units::Time;
 
+use super::AttachOptions;
 use super::message::{Invitation, Reply, Said, VERSION};
 use super::place::{Heard, Member, Place, State, line};
+use super::socket::Socket;
 use crate::live::device::{Done, Order, Ordered};
 use crate::live::layout::Blueprint;
 use crate::live::pin::Places;
 use crate::live::worker::Worker;
 use crate::live::{LiveRunError, Region};
 use crate::live::{Shared, locked};
-use nicforge_options::{ConfigError, Place as PlaceInFile};
 
 mod restart;
 
@@ -34,22 +32,30 @@ const PATIENCE: Duration = Duration::from_millis(1_000);
 const END: Duration = Duration::from_secs(5);
 /// Descriptors that meant nothing until a worker's queue is closed.
 const NONSENSE_MAX: u64 = 64;
-/// Callers that have not said yet what they want, at most.
+/// Callers that have not said yet what they want, at most; the next one takes the place of the first.
 const CALLERS_MAX: usize = 16;
+/// How long a caller may take to say what it wants.
+const HELLO: Time = Time::from_ms(2_000);
+/// How long a worker that shares rings may say nothing, if the file does not say.
+const SILENCE: Time = Time::from_ms(3_000);
 
 /// Keeps the workers of a run.
 pub struct Keeper {
-    path: PathBuf,
-    /// The socket at the path, to tell it from one that another run put there later.
-    inode: Option<u64>,
-    listener: UnixListener,
-    callers: Vec<Member>,
+    socket: Socket,
+    /// With the time at which each called, oldest first.
+    callers: Vec<(Member, Time)>,
+    /// How long a worker may take to bring its queues up.
+    within: Time,
+    /// How long a worker may say nothing, if there is a bound.
+    silence: Option<Time>,
     places: Vec<Place>,
     /// For each worker, those that can only restart together with it.
     groups: Vec<Range<usize>>,
     /// Fills a shared ring for workers that are not there.
     stand_ins: Vec<Option<Worker>>,
     blueprint: Blueprint,
+    /// The fingerprint of what the blueprint lays out.
+    layout: u64,
     cores: Places,
     control: Control,
     bell: Bell,
@@ -59,32 +65,29 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Listens at a path, which stands at a place, for the workers of a run; all places are free.
+    /// Listens where the run's file says; all places are free.
     ///
     /// # Errors
     /// Somebody listens there already, something else is there, or the system does not let us.
     pub fn new(
-        path: &Path,
-        place: &PlaceInFile,
         groups: Vec<Range<usize>>,
         blueprint: Blueprint,
         cores: Places,
         region: Region,
         orders: Sender<Ordered>,
     ) -> Result<Keeper, LiveRunError> {
-        let failed = || LiveError::of(format!("socket {}", path.display()));
-        let listener = listen(path, place)?;
-        let owner_only = std::fs::Permissions::from_mode(0o600);
-        std::fs::set_permissions(path, owner_only).map_err(failed())?;
-        listener.set_nonblocking(true).map_err(failed())?;
+        let options: AttachOptions = blueprint.config.live.read();
+        let shares = groups.iter().any(|group| group.len() > 1);
+        let now = region.control.clock().now();
         Ok(Keeper {
-            path: path.to_owned(),
-            inode: inode(path),
-            listener,
+            socket: Socket::open(&blueprint.config.live)?,
             callers: Vec::new(),
-            places: groups.iter().map(|_| Place::new()).collect(),
+            within: Time::from_seconds(options.attach_within_s),
+            silence: options.worker_silence_s.map(Time::from_seconds).or(shares.then_some(SILENCE)),
+            places: groups.iter().map(|_| Place::new(now)).collect(),
             stand_ins: groups.iter().map(|_| None).collect(),
             groups,
+            layout: blueprint.lay_out()?.fingerprint(),
             blueprint,
             cores,
             control: region.control,
@@ -121,6 +124,8 @@ impl Keeper {
                 self.lose(shared, number, "it did not end when it was told to");
             }
         }
+        // What went down with those who had to go.
+        self.publish(shared);
         let ended = self.places.iter().map(|place| match place.state {
             State::Ended(_, buffers) => buffers,
             _ => 0,
@@ -135,19 +140,20 @@ impl Keeper {
 
     /// One round: who calls, what was said, who is gone.
     fn look(&mut self, shared: &Shared, timeout: Duration) -> Result<(), LiveRunError> {
-        let mut files = vec![self.listener.as_fd()];
-        files.extend(self.callers.iter().map(|caller| caller.stream.as_fd()));
+        let mut files = vec![self.socket.listener.as_fd()];
+        files.extend(self.callers.iter().map(|(caller, _)| caller.stream.as_fd()));
         for place in &self.places {
             if let State::Joining(member) | State::Working(member) = &place.state {
                 files.extend([member.stream.as_fd(), member.peer.gone()]);
             }
         }
         wait_for(&files, timeout)?;
-        while let Ok((stream, _)) = self.listener.accept() {
-            if self.callers.len() < CALLERS_MAX
-                && let Ok(caller) = Member::new(stream)
-            {
-                self.callers.push(caller);
+        while let Ok((stream, _)) = self.socket.listener.accept() {
+            if let Ok(caller) = Member::new(stream) {
+                if self.callers.len() == CALLERS_MAX {
+                    self.callers.remove(0);
+                }
+                self.callers.push((caller, self.now()));
             }
         }
         for number in 0..self.places.len() {
@@ -155,11 +161,37 @@ impl Keeper {
         }
         self.meet_callers(shared);
         self.look_for_nonsense(shared);
+        self.look_for_silence(shared);
+        self.publish(shared);
+        Ok(())
+    }
+
+    /// Tells what all workers counted.
+    fn publish(&mut self, shared: &Shared) {
         let now = self.now();
-        for (place, board) in self.places.iter().zip(&shared.workers) {
+        for (place, board) in self.places.iter_mut().zip(&shared.workers) {
             *locked(board) = place.counts(now);
         }
-        Ok(())
+    }
+
+    /// Ends workers that do not bring their queues up in time, or that have said nothing for too long.
+    fn look_for_silence(&mut self, shared: &Shared) {
+        let now = self.now();
+        for number in 0..self.places.len() {
+            let place = &self.places[number];
+            let silent = now.saturating_sub(place.heard);
+            match &place.state {
+                State::Joining(_) if silent > self.within => {
+                    let seconds = self.within.as_seconds();
+                    self.lose(shared, number, &format!("its queues were not up within {seconds} s"));
+                }
+                State::Working(_) if self.silence.is_some_and(|bound| silent > bound) && !self.stopping => {
+                    let seconds = silent.as_seconds();
+                    self.lose(shared, number, &format!("it has said nothing for {seconds:.1} s"));
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Closes the queues of workers who write what means nothing.
@@ -237,13 +269,15 @@ impl Keeper {
 
     /// Finds places for those who call.
     fn meet_callers(&mut self, shared: &Shared) {
-        for mut caller in std::mem::take(&mut self.callers) {
+        let now = self.now();
+        for (mut caller, since) in std::mem::take(&mut self.callers) {
             let said = match caller.listen() {
                 Heard::Said(said) => said,
                 Heard::Gone(_) => continue,
             };
             match said.into_iter().next() {
-                None => self.callers.push(caller),
+                None if now.saturating_sub(since) > HELLO => caller.say(&Reply::Refused("hello comes first".into())),
+                None => self.callers.push((caller, since)),
                 Some(Said::Hello { version, worker }) => match self.place_for(&version, worker) {
                     Ok(number) => self.invite(shared, number, caller),
                     Err(why) => caller.say(&Reply::Refused(why)),
@@ -272,7 +306,7 @@ impl Keeper {
         self.places[number].state = State::Free;
         self.restart(shared, number, true);
         let place = &mut self.places[number];
-        let mut invitation = Invitation::new(&self.blueprint, number, place.order, place.used);
+        let mut invitation = Invitation::new(&self.blueprint, self.layout, number, place.order, place.used);
         invitation.core = self.cores.worker(number);
         place.used = true;
         let reply = line(&Reply::Welcome(Box::new(invitation)));
@@ -286,7 +320,8 @@ impl Keeper {
                 return;
             }
         };
-        self.places[number].state = State::Joining(caller);
+        let place = &mut self.places[number];
+        (place.state, place.heard) = (State::Joining(caller), self.control.clock().now());
         shared.tell(event);
     }
 
@@ -333,42 +368,5 @@ impl Keeper {
         self.bell.ring_now();
         // The device is gone when the run ends; then there is nothing left to do.
         done.recv().unwrap_or(Done::Yes)
-    }
-}
-
-/// Listens at `path`, where there is nothing or what an earlier run left.
-fn listen(path: &Path, place: &PlaceInFile) -> Result<UnixListener, ConfigError> {
-    let wrong = |wrong: String, right: &str| {
-        let wrong = format!("socket {}: {wrong}", path.display());
-        Err(ConfigError::new(place, wrong, right))
-    };
-    if let Ok(there) = std::fs::symlink_metadata(path) {
-        if !there.file_type().is_socket() {
-            let right = "name a path where nothing is; the socket is made there";
-            return wrong("there is something else".into(), right);
-        }
-        if UnixStream::connect(path).is_ok() {
-            let right = "name another, or end the run that does";
-            return wrong("somebody listens there already".into(), right);
-        }
-        // Whether it can be removed, binding says.
-        let _ = std::fs::remove_file(path);
-    }
-    UnixListener::bind(path).or_else(|cause| {
-        let right = "name a path in a folder that is there and that you may write to";
-        wrong(cause.to_string(), right)
-    })
-}
-
-fn inode(path: &Path) -> Option<u64> {
-    std::fs::symlink_metadata(path).ok().map(|there| there.ino())
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        // Somebody may have tidied up already, or listen there.
-        if self.inode.is_some() && self.inode == inode(&self.path) {
-            let _ = std::fs::remove_file(&self.path);
-        }
     }
 }

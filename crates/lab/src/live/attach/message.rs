@@ -1,7 +1,7 @@
 //! What goes over the socket: one JSON value a line.
 
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,8 +22,8 @@ use crate::live::worker::WorkerCounts;
 use crate::scenario::parse_override;
 use crate::settings::Catalogue;
 
-/// The version of what is said here and of what lies in the region: both sides have the same.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
+/// The version of the program. That both lay the region out alike, [`Invitation::layout`] says.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The longest line; a peer that sends more is refused.
 pub const LINE_MAX: usize = 64 << 10;
 /// Names of counters that are learnt from others, at most.
@@ -83,6 +83,8 @@ pub struct Invitation {
     pub wipes: bool,
     /// The core that it shall stand on, if it shall on one.
     pub core: Option<usize>,
+    /// The fingerprint of the region's layout.
+    pub layout: u64,
     /// `key=value` of all settings that were made.
     settings: Vec<String>,
     /// The lines of `[app]`.
@@ -99,12 +101,14 @@ struct PortPlan {
     peer: u8,
     inside: bool,
     address: Option<Ipv4Addr>,
+    address6: Option<Ipv6Addr>,
+    broadcast: Option<Ipv4Addr>,
     hears_all: bool,
 }
 
 impl Invitation {
     /// For place `worker` in a run that is laid out by `blueprint`.
-    pub fn new(blueprint: &Blueprint, worker: usize, order: u64, wipes: bool) -> Invitation {
+    pub fn new(blueprint: &Blueprint, layout: u64, worker: usize, order: u64, wipes: bool) -> Invitation {
         let config = &blueprint.config;
         let made = |name| config.assignments.iter().any(|set| set.key.name == name);
         let keys = config.settings.catalogue().vocabulary().keys().into_iter();
@@ -119,6 +123,8 @@ impl Invitation {
             peer: port.peer.0,
             inside: port.inside,
             address: port.address,
+            address6: port.address6,
+            broadcast: port.broadcast,
             hears_all: port.hears_all,
         });
         Invitation {
@@ -126,6 +132,7 @@ impl Invitation {
             order,
             wipes,
             core: None,
+            layout,
             settings: settings.collect(),
             app: config.app.values().iter().map(|(key, value)| format!("{key} = {value}\n")).collect(),
             idle: config.live.read::<IdleOptions>().idle,
@@ -160,6 +167,8 @@ impl Invitation {
             port.peer = PortId(plan.peer);
             port.inside = plan.inside;
             port.address = plan.address;
+            port.address6 = plan.address6;
+            port.broadcast = plan.broadcast;
             port.hears_all = plan.hears_all;
             config.ports.push(PortConfig::given(&place));
         }
@@ -214,6 +223,7 @@ impl Told {
             drops,
             transmit: self.transmit,
             absent: false,
+            away: Time::ZERO,
             silent: Time::ZERO,
             idle: Time::from_ps(self.idle_ps),
             app: known_here(&self.app),

@@ -116,8 +116,11 @@ pub struct Place {
     pub order: u64,
     /// Whether somebody was there before.
     pub used: bool,
-    /// When whoever is there last said something.
+    /// When whoever is there last said something, or was invited.
     pub heard: Time,
+    /// For how long nobody worked there, as of the last look.
+    away: Time,
+    looked: Time,
     /// Of periods that are over.
     past: WorkerCounts,
     /// Of this one, as far as it was told.
@@ -125,13 +128,15 @@ pub struct Place {
 }
 
 impl Place {
-    /// Nobody was there yet.
-    pub fn new() -> Place {
+    /// Nobody was there yet at `now`.
+    pub fn new(now: Time) -> Place {
         Place {
             state: State::Free,
             order: 0,
             used: false,
-            heard: Time::ZERO,
+            heard: now,
+            away: Time::ZERO,
+            looked: now,
             past: WorkerCounts::default(),
             now: WorkerCounts::default(),
         }
@@ -163,10 +168,16 @@ impl Place {
     }
 
     /// All counts of this place, at `now`.
-    pub fn counts(&self, now: Time) -> WorkerCounts {
+    pub fn counts(&mut self, now: Time) -> WorkerCounts {
         let works = matches!(self.state, State::Working(_));
+        let absent = matches!(self.state, State::Free | State::Joining(_));
+        if absent {
+            self.away += now.saturating_sub(self.looked);
+        }
+        self.looked = now;
         WorkerCounts {
-            absent: matches!(self.state, State::Free | State::Joining(_)),
+            absent,
+            away: self.away,
             silent: if works { now.saturating_sub(self.heard) } else { Time::ZERO },
             ..sum(&self.past, &self.now)
         }
@@ -191,6 +202,7 @@ fn sum(a: &WorkerCounts, b: &WorkerCounts) -> WorkerCounts {
         transmit: (a.transmit.0 + b.transmit.0, a.transmit.1 + b.transmit.1),
         idle: Time::from_ps(a.idle.as_ps().saturating_add(b.idle.as_ps())),
         absent: false,
+        away: Time::ZERO,
         silent: Time::ZERO,
         app,
         // Those of who works there now.
@@ -209,10 +221,11 @@ mod tests {
             gauges: vec![("external_ports_free", free)],
             ..WorkerCounts::default()
         };
-        let mut place = Place::new();
+        let mut place = Place::new(Time::ZERO);
         place.told(&Told::of(&of(3, 64_509)));
         place.restart(Served { delivered: 0, served: 0 });
-        let between = place.counts(Time::ZERO);
+        let between = place.counts(Time::from_ms(5));
+        assert_eq!(between.away, Time::from_ms(5), "nobody works there");
         assert_eq!((between.app, between.gauges), (vec![("flows_opened", 3)], vec![]));
         place.told(&Told::of(&of(2, 64_510)));
         let counts = place.counts(Time::ZERO);

@@ -152,6 +152,10 @@ impl Member {
     /// Takes place in the region; its queues are up afterwards.
     fn new(blueprint: Blueprint, invitation: &Invitation, files: Vec<OwnedFd>) -> Result<Member, LiveRunError> {
         let layout = blueprint.lay_out()?;
+        if layout.fingerprint() != invitation.layout {
+            let wrong = "this program lays the run's memory out otherwise; attach with the build that the run is of";
+            return Err(LiveRunError::Attach(wrong.into()));
+        }
         let files: [OwnedFd; 2] = files
             .try_into()
             .map_err(|files: Vec<OwnedFd>| LiveRunError::Attach(format!("{} files came and not 2", files.len())))?;

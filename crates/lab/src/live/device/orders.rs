@@ -134,6 +134,9 @@ impl Device {
             for worker in workers.clone() {
                 for queue in nic.queues_of(worker as u16) {
                     nic.set_closed(queue, closed);
+                    if self.policy.spreads {
+                        nic.steering.set_away(queue, closed);
+                    }
                 }
             }
         }

@@ -20,12 +20,15 @@ use crate::live::{LiveRun, locked, parse_live, run_live_over};
 use crate::settings::Catalogue;
 use liar::{Liar, Lie, Lying};
 
+mod callers;
 mod liar;
 mod stopped;
 mod wrong_rings;
 
 const SOCKET: &str = "NICFORGE_TEST_LIAR_SOCKET";
 const LIE: &str = "NICFORGE_TEST_LIE";
+/// Says hello and nothing more.
+const HALF_OPEN: &str = "half open";
 const PATIENCE: Time = Time::from_ms(30_000);
 
 /// Not a test by itself: a worker's process, place 1, or place 0 with a lie.
@@ -37,6 +40,12 @@ fn a_worker_process() {
     };
     let socket = Path::new(&socket);
     let lie = std::env::var(LIE).unwrap();
+    if lie == HALF_OPEN {
+        let mut stream = UnixStream::connect(socket).unwrap();
+        let (version, worker) = (VERSION.to_owned(), Some(0));
+        stream.write_all(&line(&Said::Hello { version, worker })).unwrap();
+        std::thread::sleep(Duration::from_secs(3600));
+    }
     match Lie::ALL.into_iter().find(|known| format!("{known:?}") == lie) {
         None => {
             let worker = lie.parse().unwrap();
@@ -85,6 +94,13 @@ impl Process {
         command.args(["--ignored", "--exact", name]);
         command.env(SOCKET, socket).env(LIE, what);
         Process(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Process {
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.0.id().to_string()]).status();
+        assert!(sent.unwrap().success());
     }
 }
 
@@ -185,14 +201,34 @@ impl Running<'_> {
         events.iter().filter(|event| event.contains(what)).count()
     }
 
+    /// Waits until an event says `what`.
+    fn wait_for_event(&self, what: &str) {
+        let until = self.cables.clock.now() + PATIENCE;
+        while self.events(what) == 0 {
+            assert!(self.cables.clock.now() < until, "nobody says `{what}`: {}", self.said());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// All events, for who does not know what went wrong.
     fn said(&self) -> String {
         format!("{}: {}", self.interface, locked(self.events).iter().collect::<Vec<_>>().join("\n"))
     }
 }
 
-/// A run of `interface` with `settings` and so many workers, none there yet, while `job` lasts.
+/// A run of `interface` with `settings` and so many workers, none there yet, while `job` lasts. Workers may be silent.
 fn running<T>(
+    interface: &str,
+    settings: &str,
+    workers: usize,
+    job: impl FnOnce(&mut Running<'_>) -> T,
+) -> Result<LiveRun, LiveRunError> {
+    running_with("worker_silence_s = 1000\n", interface, settings, workers, job)
+}
+
+/// The same with these lines of `[live]`.
+fn running_with<T>(
+    live: &str,
     interface: &str,
     settings: &str,
     workers: usize,
@@ -201,7 +237,7 @@ fn running<T>(
     let folder = tempfile::tempdir().unwrap();
     let socket = &folder.path().join("socket");
     let text = format!(
-        "[live]\nname = \"workers\"\nattach = {socket:?}\n[settings]\ninterface = \"{interface}\"\n\
+        "[live]\nname = \"workers\"\nattach = {socket:?}\n{live}[settings]\ninterface = \"{interface}\"\n\
          app = \"l2fwd\"\ncores = {workers}\n{settings}[[port]]\nread = \"a\"\n[[port]]\nread = \"b\"\n"
     );
     let config = parse_live(&text, Path::new("workers.toml"), &Catalogue::shipped()).unwrap();

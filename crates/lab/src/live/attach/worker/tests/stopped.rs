@@ -1,19 +1,9 @@
 //! A worker that is stopped for a while, as by a debugger or a busy machine.
 
-use std::process::Command;
-
 use nicforge_units::Time;
 
 use super::{Cables, PATIENCE, Process, Running, running};
 use crate::live::locked;
-
-impl Process {
-    fn signal(&self, signal: &str) {
-        let mut kill = Command::new("kill");
-        let sent = kill.args([signal, &self.0.id().to_string()]).status();
-        assert!(sent.unwrap().success());
-    }
-}
 
 /// Frames for `workers` go to and fro, and none is lost.
 fn exchange(run: &mut Running<'_>, workers: &[u16]) {

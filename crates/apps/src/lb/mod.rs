@@ -15,7 +15,11 @@
 //! quotes to its client what the client sent. RSS would bring errors to any core; the NIC is told to bring
 //! them to that of their flow ([`AppKind::steer`]).
 
+mod choice;
+mod servers;
+
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 use nicforge_nic::{Packet, PortId, Steering, Verdict};
@@ -25,16 +29,20 @@ use nicforge_units::Time;
 use nicforge_wire::headers::{MacAddress, icmp_type, ip_protocol};
 use nicforge_wire::{Fragment, FrameSummary};
 
-use crate::expired::LastHop;
 use crate::fragment::Fragments;
 use crate::headers::{self, Headers};
 use crate::options::{LbOptions, ServerChoice, ServiceOptions};
 use crate::quoted::{self, Quoted};
+use crate::record_route;
 use crate::tables::{Cuckoo, Entry, FlowKey, Maglev, Side};
+use crate::undelivered::Refusals;
 use crate::{
     AppConfig, AppError, AppKind, AppShape, Application, Flow, FullTable, NeededAddress, Place, PortMap, SharedTables,
 };
 use nicforge_wire::rewrite::{self, End};
+
+use choice::Choice;
+pub use servers::{Servers, State, read_servers};
 
 /// A flow and its server, in one line.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -78,14 +86,6 @@ struct Server {
     unused: [u8; 6],
 }
 
-/// How the next new flow finds its server.
-#[derive(Clone, Debug)]
-enum Choice {
-    /// The next server in turn.
-    RoundRobin(u32),
-    Consistent(Maglev),
-}
-
 /// The load balancer on one core.
 #[derive(Clone, Debug)]
 pub struct Lb {
@@ -98,9 +98,14 @@ pub struct Lb {
     server_count: u32,
     choice: Choice,
     timeout: Time,
+    /// What a file says of servers, which of its versions these are, and the states of that version.
+    watched: Servers,
+    version: u64,
+    states: Arc<[State]>,
     expired: u64,
     opened: u64,
-    last_hop: LastHop,
+    moved: u64,
+    refusals: Refusals,
 }
 
 /// Entries that are looked at for expiry when a flow is opened: more than one, so that the
@@ -124,13 +129,17 @@ impl Lb {
             server_count,
             choice: match lb_choice {
                 // Cores begin at different servers, or the first ones would get all short runs.
-                ServerChoice::RoundRobin => Choice::RoundRobin(core as u32 % server_count),
+                ServerChoice::RoundRobin => Choice::RoundRobin(core as u32 % server_count, 0),
                 ServerChoice::Consistent => Choice::Consistent(Maglev::allocate(space)),
             },
             timeout: config.timeouts.balanced,
+            watched: config.servers.clone(),
+            version: 0,
+            states: Arc::new([]),
             expired: 0,
             opened: 0,
-            last_hop: LastHop::default(),
+            moved: 0,
+            refusals: Refusals::default(),
         })
     }
 
@@ -146,9 +155,17 @@ impl Lb {
         let frame = cpu.bytes_mut(packet.head.at, headers.window);
         let end = End::Destination;
         rewrite::replace_end(frame, &headers.summary, end, server.address, None);
-        rewrite::decrement_hops(frame, usize::from(headers.summary.l3_offset));
+        self.leave(frame, headers, out);
         rewrite::set_macs(frame, port.mac, MacAddress(server.mac));
         Verdict::Transmit(out)
+    }
+
+    /// The packet leaves by port `out`, as behind any router.
+    #[inline]
+    fn leave(&self, frame: &mut [u8], headers: &Headers, out: PortId) {
+        let l3 = usize::from(headers.summary.l3_offset);
+        rewrite::decrement_hops(frame, l3);
+        record_route::record(frame, l3, self.ports.get(out).and_then(|port| port.address));
     }
 
     /// An error about something that a server sent, which the sender of the error took for the
@@ -188,7 +205,7 @@ impl Lb {
         }
         let frame = cpu.bytes_mut(packet.head.at, headers.window);
         rewrite::replace_end(frame, &headers.summary, End::Source, service, None);
-        rewrite::decrement_hops(frame, usize::from(headers.summary.l3_offset));
+        self.leave(frame, headers, out);
         rewrite::set_macs(frame, port.mac, port.next_hop);
         Verdict::Transmit(out)
     }
@@ -196,12 +213,14 @@ impl Lb {
     fn server_of<C: Cpu>(&mut self, cpu: &mut C, key: FlowKey) -> Result<u32, &'static str> {
         let now = cpu.now();
         if let Some((number, entry)) = self.table.find(cpu, &key) {
-            if !self.is_expired(&entry, now) {
+            let (expired, down) = (self.is_expired(&entry, now), self.is_down(entry.server));
+            if !expired && !down {
                 cpu.store(self.table.at(number) + SEEN, now.as_ps());
                 return Ok(entry.server);
             }
             self.table.remove(cpu, number);
-            self.expired += 1;
+            self.expired += u64::from(expired);
+            self.moved += u64::from(!expired);
         }
         for _ in 0..SWEEP {
             if let Some((number, entry)) = self.table.sweep(cpu)
@@ -211,15 +230,10 @@ impl Lb {
                 self.expired += 1;
             }
         }
-        let server = match &self.choice {
-            Choice::RoundRobin(next) => *next,
-            Choice::Consistent(table) => table.find(cpu, key.hash()),
-        };
+        let server = self.choose(cpu, &key)?;
         let entry = LbEntry { key, seen: now.as_ps(), server, in_use: 1, unused: [0; 4] };
         self.table.insert(cpu, &entry).map_err(|_| crate::TABLE_FULL)?;
-        if let Choice::RoundRobin(next) = &mut self.choice {
-            *next = (server + 1) % self.server_count;
-        }
+        self.count(server);
         self.opened += 1;
         Ok(server)
     }
@@ -262,6 +276,9 @@ impl<C: Cpu> Application<C> for Lb {
         if let Choice::Consistent(table) = &self.choice {
             table.fill(cpu, &vec![1; self.server_count as usize]);
         }
+        if self.watched.version() != self.version {
+            self.look_at_servers(cpu);
+        }
     }
 
     /// Balances one packet.
@@ -274,7 +291,7 @@ impl<C: Cpu> Application<C> for Lb {
             return Verdict::Drop(crate::NOT_IPV4);
         };
         if headers.hops <= 1 {
-            return self.last_hop.packet(cpu, packet, &self.ports);
+            return self.refusals.expired(cpu, packet, &self.ports);
         }
         if let Some(service) = self.service.filter(|_| self.is_server(key.source().0)) {
             return self.answer(cpu, packet, &headers, service);
@@ -288,6 +305,9 @@ impl<C: Cpu> Application<C> for Lb {
         }
         if self.service.is_some_and(|service| service != key.destination().0) {
             return Verdict::Drop(crate::NOT_THE_SERVICE);
+        }
+        if self.watched.version() != self.version {
+            self.look_at_servers(cpu);
         }
         let server = match headers.summary.fragment {
             Fragment::Whole => self.server_of(cpu, key),
@@ -308,11 +328,14 @@ impl<C: Cpu> Application<C> for Lb {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("flows_opened", self.opened), ("flows_expired", self.expired)]
+        vec![("flows_opened", self.opened), ("flows_expired", self.expired), ("flows_moved", self.moved)]
     }
 
     fn gauges(&self) -> Vec<(&'static str, u64)> {
-        vec![("flows", u64::from(self.table.len()))]
+        let up = self.states.iter().filter(|state| !state.down).count();
+        let wrong = u64::from(self.watched.is_wrong());
+        let up = if self.states.is_empty() { self.server_count as usize } else { up };
+        vec![("flows", u64::from(self.table.len())), ("servers_up", up as u64), ("servers_file_wrong", wrong)]
     }
 }
 
@@ -322,8 +345,9 @@ impl AppKind for Lb {
     const ROUTER: bool = true;
     type Options = crate::options::LbOptions;
 
-    fn shape(_options: &Self::Options) -> AppShape {
+    fn shape(options: &Self::Options) -> AppShape {
         AppShape {
+            holds_fragments: options.fragments.hold_fragments,
             full_table: Some(FullTable::Drops),
             needs_address: Some(NeededAddress::Server),
             ..AppShape::default()

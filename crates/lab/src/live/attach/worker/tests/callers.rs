@@ -1,0 +1,84 @@
+//! Who calls and says nothing, who stops, and who never comes: the others work on.
+
+use std::os::unix::net::UnixStream;
+
+use super::{HALF_OPEN, running_with};
+
+#[test]
+fn idle_callers_keep_no_worker_out() {
+    let ended = running_with("", "priv_ring", "", 1, |run| {
+        let idle: Vec<UnixStream> = (0..40).map(|_| UnixStream::connect(run.socket).unwrap()).collect();
+        let worker = run.start("0");
+        run.cables.wait_for(0);
+        (idle, worker)
+    });
+    ended.unwrap();
+}
+
+#[test]
+fn a_caller_that_never_brings_its_queues_up_loses_its_place() {
+    for interface in ["priv_ring", "sh_ring"] {
+        let ended = running_with("attach_within_s = 0.2\n", interface, "", 1, |run| {
+            let caller = run.start(HALF_OPEN);
+            run.wait_for_event("worker 0 attaches");
+            run.wait_for_event("its queues were not up within 0.2 s");
+            (caller, ())
+        });
+        ended.unwrap();
+    }
+}
+
+/// Where workers share a ring, one that is stopped holds up all; it has to go.
+#[test]
+fn others_go_on_when_a_worker_of_their_ring_is_stopped() {
+    for (interface, settings) in
+        [("sh_ring", "rx_entries = 64\n"), ("emulated", "emulates = \"sh_ring\"\nrx_entries = 64\n")]
+    {
+        let ended = running_with("worker_silence_s = 0.5\n", interface, settings, 2, |run| {
+            let workers = ["0", "1"].map(|place| run.start(place));
+            (0..2).for_each(|worker| run.cables.wait_for(worker));
+            workers[0].signal("-STOP");
+            for _ in 0..200 {
+                run.cables.send(0);
+            }
+            run.wait_for_event("worker 0 is lost: it has said nothing");
+            run.cables.wait_for(1);
+            workers
+        });
+        ended.unwrap_or_else(|error| panic!("{interface}: {error}"));
+    }
+}
+
+/// What was counted adds up, and is reported, although one worker cannot say how it ended.
+#[test]
+fn a_run_ends_well_while_a_worker_is_stopped() {
+    let ended = running_with("", "priv_ring", "rx_entries = 64\n", 2, |run| {
+        let workers = ["0", "1"].map(|place| run.start(place));
+        (0..2).for_each(|worker| run.cables.wait_for(worker));
+        workers[0].signal("-STOP");
+        for _ in 0..32 {
+            run.cables.send(0);
+        }
+        run.cables.wait_for(1);
+        workers
+    });
+    let run = ended.unwrap();
+    let drops = run.snapshot.drops();
+    assert!(drops.causes().iter().any(|(cause, count)| *cause == "worker_lost" && *count > 0), "{drops:?}");
+}
+
+#[test]
+fn flows_of_an_absent_worker_go_to_others_where_asked() {
+    let ended = running_with("absent_flows = \"others\"\n", "priv_ring", "", 2, |run| {
+        let one = run.start("1");
+        // Frames that RSS gives to worker 0.
+        (0..2).for_each(|worker| run.cables.wait_for(worker));
+        let other = run.start("0");
+        run.wait_for_event("worker 0 attaches");
+        (0..2).for_each(|worker| run.cables.wait_for(worker));
+        (one, other)
+    });
+    let run = ended.unwrap();
+    assert!(run.metrics.idle_fraction.is_some());
+    assert!(run.snapshot.workers.iter().all(|worker| worker.taken > 0), "both worked in the end");
+}
