@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use nicforge_apps::AppError;
 use nicforge_lab::BuildError;
 #[cfg(target_os = "linux")]
 use nicforge_lab::live::LiveRunError;
@@ -71,7 +72,7 @@ pub enum CliError {
 
 /// Whether files or settings of a host are wrong, and not what we made of them.
 fn is_input_of_host(error: &BuildError) -> bool {
-    matches!(error, BuildError::Routes(_) | BuildError::NoWorkCycles { .. })
+    matches!(error, BuildError::Routes(_) | BuildError::App(AppError::Servers { .. }) | BuildError::NoWorkCycles { .. })
 }
 
 /// Whether files or settings of traffic are wrong.

@@ -43,6 +43,16 @@ fn interfaces_that_are_simulated_only() {
 
 /// Several ports may read captures: which one ends in the middle is said.
 #[test]
+fn a_card_that_runs_tcp_takes_neither_cores_nor_stages() {
+    let text = |setting: &str| {
+        let tcp = "[tcp]\naddress = [\"10.0.0.2/24\"]\nfast_path = \"card\"\n";
+        captures(setting).replace("[[port]]", &format!("{tcp}[[port]]"))
+    };
+    refused(&text("cores = 2"), &[], &["x.toml:4:", "a card has one thread for TCP", "leave `cores` out"]);
+    refused(&text("stages = \"trace\""), &[], &["x.toml:4:", "has no stages live", "leave `stages` out"]);
+}
+
+#[test]
 fn a_capture_that_is_cut_is_named() {
     let folder = folder();
     let sample = folder.path().join("scenarios/captures/sample.pcap");
@@ -151,4 +161,26 @@ fn another_users_run() {
         }
         Err(error) => skip::skipped(&format!("the command cannot be run as nobody here ({error})")),
     }
+}
+
+#[test]
+fn servers_that_a_file_describes_wrongly() {
+    let folder = folder();
+    let servers = "app = \"lb\"\nservers_file = \"servers.txt\"";
+    let text = captures(servers) + "[app]\nserver_address = \"10.200.0.1\"\n";
+    std::fs::write(folder.path().join("x.toml"), text).unwrap();
+    std::fs::write(folder.path().join("servers.txt"), "# mine\n10.200.0.1 2\n10.9.9.9 1\n").unwrap();
+    let scenario = ["run", "scenarios/nat-capture.toml", "--set", "app=lb", "--set", "servers_file=servers.txt"];
+    for arguments in [&["live", "x.toml"][..], &scenario] {
+        let output = nicforge(&folder, arguments);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains("servers.txt:3: 10.9.9.9 is none of the 32 servers"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn a_mode_that_is_none() {
+    let text = captures("app = \"l2fwd\"").replacen("[settings]", "attach_mode = \"rw\"\n[settings]", 1);
+    refused(&text, &[], &["x.toml:3:", "`attach_mode`", "octal digits"]);
 }

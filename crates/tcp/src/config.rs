@@ -3,6 +3,7 @@
 use nicforge_units::Time;
 
 use crate::congestion::Algorithm;
+use crate::seq::Seq;
 
 /// When a connection uses ECN (RFC 3168 section 6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +105,9 @@ pub struct Config {
     pub rto_max: Time,
     /// Timeout before the first RTT measurement (RFC 6298 section 2.1).
     pub rto_initial: Time,
+    /// Timeouts of a handshake are drawn between a half and one and a half of what they would be, as TAS does: hosts that
+    /// lost their SYNs in one burst do not repeat them in another.
+    pub handshake_spread: bool,
     /// Time in TIME-WAIT: twice the segment lifetime of 30 s.
     pub time_wait: Time,
     /// Time in FIN-WAIT-2 after the application has gone.
@@ -162,6 +166,7 @@ impl Default for Config {
             rto_min: Time::from_ms(200),
             rto_max: Time::from_ms(120_000),
             rto_initial: Time::from_ms(1_000),
+            handshake_spread: false,
             time_wait: Time::from_ms(60_000),
             fin_wait: Time::from_ms(60_000),
             keep_alive: KeepAlive {
@@ -202,6 +207,17 @@ impl Config {
             frto: false,
             ..Config::default()
         }
+    }
+
+    /// How long a handshake waits that would wait for `timeout`, by its initial number and how often it was repeated.
+    pub(crate) fn handshake_timeout(&self, timeout: Time, iss: Seq, repeated: u32) -> Time {
+        if !self.handshake_spread {
+            return timeout;
+        }
+        // Initial numbers are a keyed hash already; the factor of Fibonacci hashing spreads their sum's low bits.
+        let drawn = iss.0.wrapping_add(repeated.wrapping_mul(0x85EB_CA6B)).wrapping_mul(0x9E37_79B1);
+        let part = (u128::from(timeout.as_ps()) * u128::from(drawn)) >> 32;
+        Time::from_ps(timeout.as_ps() / 2 + part as u64)
     }
 
     /// The shift that we offer for a receive buffer (RFC 7323 section 2.3).

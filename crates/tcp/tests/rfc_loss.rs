@@ -75,6 +75,23 @@ fn three_duplicates_send_one_segment_again_and_partial_acknowledgments_the_next(
 }
 
 #[test]
+fn a_fin_is_no_duplicate_acknowledgment() {
+    let mut d = without_sack();
+    d.write(5000);
+    while d.hear().is_some() {}
+    d.wait_ms(50);
+    d.send(say("A", 1, 0, 1));
+    d.send(say("A", 1, 0, 1));
+    d.silence();
+    d.send(say("FA", 1, 0, 1));
+    d.wait_ms(50);
+    d.expect("A", 5001, 0, 2);
+    d.silence();
+    d.send(say("A", 2, 0, 1));
+    d.expect("A", 1, 1000, 2);
+}
+
+#[test]
 fn limited_transmit_sends_new_data_for_the_first_duplicates() {
     let mut d = without_sack();
     d.write(15_000);

@@ -48,6 +48,23 @@ fn an_active_open_retries_with_doubled_timeouts_and_gives_up() {
     assert_eq!(d.connection().error(), Some(ConnectionError::TimedOut));
 }
 
+/// As TAS does it: half of the timeout less or more, by chance.
+#[test]
+fn a_spread_handshake_repeats_around_its_timeouts() {
+    let mut d = Dialogue::new(Config { syn_retries: 3, handshake_spread: true, ..plain() });
+    d.connect();
+    let mut times = Vec::new();
+    d.wait_ms(60_000);
+    while let Some(heard) = d.hear() {
+        times.push(d.ms(&heard));
+    }
+    assert_eq!((times.len(), times[0]), (4, 0));
+    for (pair, usual) in times.windows(2).zip([1000, 2000, 4000]) {
+        let waited = pair[1] - pair[0];
+        assert!(waited >= usual / 2 && waited <= usual * 3 / 2 && waited != usual, "{times:?}");
+    }
+}
+
 #[test]
 fn an_active_open_completes_and_a_wrong_acknowledgment_is_reset() {
     let mut d = Dialogue::new(plain());

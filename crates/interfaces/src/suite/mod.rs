@@ -19,6 +19,10 @@
 //!
 //! An interface inherits all of it by its line in the registry; one of another crate goes through it by [`check`]. What
 //! is special to one stands in its own tests.rs.
+//!
+//! TCP on the NIC (`tasnic`) hands streams to applications instead of frames to drivers, so it is no interface of the
+//! registry. `lab/src/tasnic/tests/suite.rs` says for each property of these files which test holds it on either ground,
+//! or why it does not apply.
 
 // As a library only `check` and `in_front` are reachable; what the tests of the shipped interfaces use besides is idle there.
 #![cfg_attr(not(test), allow(dead_code, unused_imports))]

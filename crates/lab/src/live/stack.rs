@@ -87,6 +87,10 @@ pub(super) fn check(config: &LiveConfig) -> Result<(), ConfigError> {
         let place = place_of(config, "cores", tcp.place());
         return Err(ConfigError::new(place, "a card has one thread for TCP", "leave `cores` out"));
     }
+    if on_card && !config.settings.stages().is_empty() {
+        let place = place_of(config, "stages", tcp.place());
+        return Err(ConfigError::new(place, "a card that runs TCP has no stages live", "leave `stages` out"));
+    }
     if config.settings.cores() > CORES_MOST {
         let place = place_of(config, "cores", tcp.place());
         let right = format!("set cores to {CORES_MOST} or less");

@@ -41,7 +41,7 @@ const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 /// Of the client's connections; one each.
 const FIRST_CLIENT_PORT: u16 = 40_000;
-/// A handshake's segment is sent again after this time at first (TAS, FlexTOE).
+/// A handshake's segment is sent again after this time at first, half of it less or more (TAS, FlexTOE).
 const HANDSHAKE_RETRY: Time = Time::from_ms(10);
 /// Buffers beside those of rings and of the core's cache.
 const SPARE_BUFFERS: usize = 512;
@@ -197,6 +197,11 @@ impl<'a> HostPlan<'a> {
         HostPlan { machine, settings, hardware, role, carrier, fast, is_free, seed }
     }
 
+    /// Flow-groups of its service.
+    pub(super) fn groups(&self) -> usize {
+        self.fast
+    }
+
     /// The host's address.
     pub fn address(&self) -> Ipv4Addr {
         if self.role == Role::Server { SERVER } else { CLIENT }
@@ -253,7 +258,7 @@ impl<'a> HostPlan<'a> {
 
     /// TCP's options. A lost handshake is repeated soon, so that all connections are open when a window begins.
     pub fn tcp_config(&self) -> Config {
-        Config { rto_initial: HANDSHAKE_RETRY, ..self.settings.read::<TcpOptions>().config() }
+        Config { rto_initial: HANDSHAKE_RETRY, handshake_spread: true, ..self.settings.read::<TcpOptions>().config() }
     }
 
     /// Both queues between each application core and each flow-group, from both sides.

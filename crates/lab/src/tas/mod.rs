@@ -22,6 +22,7 @@ pub(crate) mod frame;
 mod linux;
 mod measure;
 pub(crate) mod message;
+pub(crate) mod opening;
 pub mod options;
 pub(crate) mod pages;
 mod plan;

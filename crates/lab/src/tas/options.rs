@@ -35,6 +35,9 @@ options! {
         rpc_answer_bytes: Option<u32> = None, "bytes", Allowed::Whole(16, 1 << 28), default "those of a request";
         /// Connections.
         rpc_connections: usize = 1, "connections", Allowed::Whole(1, 20_000);
+        /// Handshakes of clients at a time, at most: as one ends, another begins.
+        rpc_opening: usize = 256, "handshakes", Allowed::Whole(1, 20_000),
+            source "estimate: a SYN, an acknowledgment and a request of each fit a receive ring, and the slow path's queue";
         /// Requests of each connection that wait for their answers.
         rpc_in_flight: u32 = 1, "requests", Allowed::Whole(1, 1024);
         /// Requests of a connection, after which the client closes it and another opens; 0: it stays open.

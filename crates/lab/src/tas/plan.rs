@@ -93,6 +93,7 @@ impl HostPlan<'_> {
             config: self.tcp_config(),
             ring: tas.tas_buffer_kib << 10,
             connections: self.settings.read::<RpcOptions>().rpc_connections,
+            opening: self.settings.read::<RpcOptions>().rpc_opening.div_ceil(self.groups()),
             costs: if kernel { self.kernel_costs(&linux) } else { self.service_costs(&tas) },
             seed: seed ^ (group as u64) << 48,
             burst: match (kernel, self.moderation() > Time::ZERO) {

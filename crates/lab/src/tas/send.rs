@@ -16,7 +16,7 @@ impl Service {
     /// Sends what is due, up to a burst. Returns how many segments that were.
     pub fn transmit(&mut self, cpu: &mut SimCpu) -> usize {
         self.stack.on_timer(cpu.now());
-        self.take_events();
+        self.take_events(cpu.now());
         let mut going = Run::default();
         let mut sent = self.send_commands(cpu);
         while sent < self.burst && self.stack.may_transmit() && self.has_room() {

@@ -13,6 +13,7 @@ use nicforge_tcp::stack::{Address, ConnectionId, Event, HostConfig, ListenerId, 
 use nicforge_units::{Cycles, Time};
 
 use super::frame::{Parsed, parse};
+use super::opening::{Opening, Remote};
 use super::queue::{Receiver, Sender};
 use super::records::RecordPlan;
 use super::records::offload::Records;
@@ -96,6 +97,7 @@ pub struct Service {
     pub(super) stack: Stack<Rings>,
     tuning: Tuning,
     listener: Option<ListenerId>,
+    opening: Opening,
     /// By number of the connection; `None` until it is open.
     pub(super) flows: Vec<Option<FlowEntry>>,
     pub(super) states: Vec<Addr>,
@@ -132,6 +134,8 @@ pub struct ServicePlan {
     pub ring: u32,
     /// Connections at most.
     pub connections: usize,
+    /// Handshakes at a time that it begins.
+    pub opening: usize,
     /// What instructions cost.
     pub costs: Costs,
     /// For initial sequence numbers.
@@ -171,6 +175,7 @@ impl Service {
             stack: Stack::new(host, plan.config.clone(), Rings { free }, seed),
             tuning,
             listener: None,
+            opening: Opening::new(plan.opening),
             flows: (0..plan.connections).map(|_| None).collect(),
             states,
             // So that the first flows of all groups do not meet at one core.
@@ -201,11 +206,10 @@ impl Service {
         self.listener = self.stack.listen(None, port, backlog, self.tuning.clone(), false).ok();
     }
 
-    /// Opens a connection from `port` to `remote`.
-    pub fn connect(&mut self, port: u16, remote: (Ipv4Addr, u16), now: Time) {
-        let local = (Some(self.address.into()), port);
-        // All hosts are neighbours, ports and rings are there for each.
-        let _ = self.stack.connect(local, (remote.0.into(), remote.1), self.tuning.clone(), now);
+    /// Opens a connection from `port` to `remote`, when it is its turn.
+    pub fn connect(&mut self, port: u16, remote: Remote, now: Time) {
+        self.opening.add(port, remote);
+        self.opening.go_on(&mut self.stack, self.address, &self.tuning, now);
     }
 
     /// Memory of the queue that application core `context` fills.
@@ -284,7 +288,7 @@ impl Service {
             }
             cpu.enter(Part::Stack);
         }
-        self.take_events();
+        self.take_events(now);
         if let Some(id) = known {
             self.acknowledge_records(id);
             self.mark(id.number());
@@ -292,8 +296,8 @@ impl Service {
         Ok(())
     }
 
-    /// Connections that opened get a context.
-    pub(super) fn take_events(&mut self) {
+    /// Connections that opened get a context, and others begin to open.
+    pub(super) fn take_events(&mut self, now: Time) {
         while let Some(event) = self.stack.next_event() {
             let opened = match event {
                 Event::Accepted(listener) => self.stack.accept(listener),
@@ -304,6 +308,7 @@ impl Service {
                 self.mark(id.number());
             }
         }
+        self.opening.go_on(&mut self.stack, self.address, &self.tuning, now);
     }
 
     fn adopt(&mut self, id: ConnectionId) {

@@ -156,6 +156,7 @@ fn slow_path(plan: &HostPlan<'_>, free: Vec<Ring>, nic: super::SharedNic) -> Slo
     let linger = Time::from_seconds(plan.settings.read::<TasnicOptions>().tasnic_linger_ms * 1e-3);
     // Answers lie where TCP put them: the NIC does not place them elsewhere.
     let records = plan.records(0, Buffers { at: Addr(0), each: 0, count: 0 });
-    let slow = SlowPlan { address: plan.address(), contexts: rpc.rpc_app_cores, tuning, linger, records };
+    let (address, contexts, opening) = (plan.address(), rpc.rpc_app_cores, rpc.rpc_opening);
+    let slow = SlowPlan { address, contexts, tuning, opening, linger, records };
     SlowPath::new(slow, nic, Stack::new(host, config, Rings { free }, seed), control)
 }

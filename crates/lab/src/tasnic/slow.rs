@@ -26,6 +26,7 @@ use super::slow_queues::Command;
 use super::stages::key_of;
 use crate::tas::app::FlowName;
 use crate::tas::frame::{Parsed, parse_bytes, write_ethernet, write_headers};
+use crate::tas::opening::{Opening, Remote};
 use crate::tas::records::RecordPlan;
 use crate::tas::rings::{Rings, SharedFlow};
 use crate::world::device::Device;
@@ -35,6 +36,9 @@ use crate::world::program::{Here, Next, Notice, Program};
 const RARE: Flags = Flags(Flags::SYN.0 | Flags::RST.0 | Flags::URG.0);
 /// Instructions for a frame: look-up, state machine, an answer.
 const FRAME_CYCLES: Cycles = Cycles(2000);
+/// Frames of a round at most. What they are answered with leaves after them, and the stack keeps no more than 256 such
+/// answers: without this bound most SYNs of a burst were never answered.
+const ROUND_FRAMES: usize = 128;
 /// Instructions for a flow's turn in the control loop, with two reads of the NIC's memory.
 const TURN_CYCLES: Cycles = Cycles(400);
 
@@ -46,6 +50,8 @@ pub struct SlowPlan {
     pub contexts: usize,
     /// Of sockets.
     pub tuning: Tuning,
+    /// Handshakes at a time that it begins.
+    pub opening: usize,
     /// How long the NIC answers for a connection that both ends have closed.
     pub linger: Time,
     /// What records of its connections are like, if there are any.
@@ -58,6 +64,7 @@ pub struct SlowPath {
     pub(super) nic: SharedNic,
     pub(super) stack: Stack<Rings>,
     listener: Option<ListenerId>,
+    opening: Opening,
     pub(super) control: RateControl,
     /// Connections that the NIC has, by their place in its look-up table.
     pub(super) installed: BTreeMap<u64, u32>,
@@ -72,6 +79,7 @@ impl SlowPath {
     /// Over `nic`, with a stack that opens connections.
     pub fn new(plan: SlowPlan, nic: SharedNic, stack: Stack<Rings>, control: RateControl) -> SlowPath {
         SlowPath {
+            opening: Opening::new(plan.opening),
             plan,
             nic,
             stack,
@@ -90,11 +98,10 @@ impl SlowPath {
         self.listener = self.stack.listen(None, port, backlog, self.plan.tuning.clone(), false).ok();
     }
 
-    /// Opens a connection from `port` to `remote`.
-    pub fn connect(&mut self, port: u16, remote: (Ipv4Addr, u16), now: Time) {
-        let local = (Some(self.plan.address.into()), port);
-        // All hosts are neighbours, ports and rings are there for each.
-        let _ = self.stack.connect(local, (remote.0.into(), remote.1), self.plan.tuning.clone(), now);
+    /// Opens a connection from `port` to `remote`, when it is its turn.
+    pub fn connect(&mut self, port: u16, remote: Remote, now: Time) {
+        self.opening.add(port, remote);
+        self.opening.go_on(&mut self.stack, self.plan.address, &self.plan.tuning, now);
         self.numbers.opened(port, remote);
     }
 
@@ -108,7 +115,8 @@ impl SlowPath {
         cpu.enter(Part::Stack);
         let mut commands = Vec::new();
         let mut any = false;
-        while let Some(frame) = self.next_frame(cpu.now()) {
+        for _ in 0..ROUND_FRAMES {
+            let Some(frame) = self.next_frame(cpu.now()) else { break };
             any = true;
             cpu.work(FRAME_CYCLES);
             self.take(cpu, frame, &mut commands);
@@ -180,6 +188,7 @@ impl SlowPath {
                 commands.extend(self.hand_over(id, now));
             }
         }
+        self.opening.go_on(&mut self.stack, self.plan.address, &self.plan.tuning, now);
     }
 
     /// An open connection becomes the NIC's.

@@ -56,14 +56,18 @@ impl SlowQueues {
         SlowQueues { at, next: 0, inbox: VecDeque::new(), commands: VecDeque::new(), latency }
     }
 
-    /// Writes a frame for the slow path.
-    pub fn give<D: Dma>(&mut self, dma: &mut D, frame: Vec<u8>) {
+    /// Writes a frame for the slow path; returns whether there was room for it.
+    pub fn give<D: Dma>(&mut self, dma: &mut D, frame: Vec<u8>) -> bool {
+        if self.inbox.len() as u64 >= ENTRIES {
+            return false;
+        }
         let at = self.at + self.next % ENTRIES * ENTRY_BYTES;
         self.next += 1;
         let mut entry = [0u8; ENTRY_BYTES as usize];
         entry[56..].copy_from_slice(&self.next.to_le_bytes());
         dma.publish(at, &entry);
         self.inbox.push_back((dma.now() + self.latency, frame));
+        true
     }
 }
 

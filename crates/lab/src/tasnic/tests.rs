@@ -1,10 +1,14 @@
+mod beside;
 mod closing;
 mod extensions;
+mod opening;
 mod payload;
 mod records;
+mod suite;
 mod swarm;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use nicforge_record::StageFigures;
 
@@ -18,7 +22,12 @@ fn machine() -> Machine {
 }
 
 fn settings() -> Settings {
-    Settings::for_machine(&Catalogue::shipped(), &machine())
+    settings_of(&Catalogue::shipped())
+}
+
+/// The same of a catalogue with more kinds of stage.
+fn settings_of(catalogue: &Arc<Catalogue>) -> Settings {
+    Settings::for_machine(catalogue, &machine())
         .with("workload", "rpc_echo")
         .with("rpc_server", "tasnic")
         .with("loss_recovery", "go_back_n")

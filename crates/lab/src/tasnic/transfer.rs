@@ -123,7 +123,9 @@ impl Nic {
             }
             Operation::Exception { frame } => {
                 let mut dma = SimDma::on(host, port, now + self.dma.moving(frame.len() as u64));
-                self.slow.give(&mut *dma, std::mem::take(frame));
+                if !self.slow.give(&mut *dma, std::mem::take(frame)) {
+                    self.drops.count("slow_path_full");
+                }
                 dma.now() + self.dma.write_signal()
             }
         };

@@ -22,7 +22,7 @@ pub(crate) enum Verdict {
 pub(crate) struct Round {
     /// It moved the left edge.
     pub advanced: bool,
-    /// The segment carries data.
+    /// The segment carries data or a FIN: it is no duplicate (RFC 5681 section 2).
     pub with_data: bool,
     /// It changed the window.
     pub window_update: bool,
@@ -87,7 +87,7 @@ impl Connection {
             prior_delivered: self.counters.delivered,
             prior_lost: self.tx.sent.lost_out,
             prior_sack_high: self.rec.sack_high,
-            with_data: header.payload_len > 0,
+            with_data: header.seq_len() > 0,
             marked: self.agreed.ecn && header.flags.has(Flags::ECE) && !header.flags.has(Flags::SYN),
             ..Round::default()
         };

@@ -127,7 +127,7 @@ impl Connection {
         let shift = connection.config.window_shift(connection.tuning.receive_buffer);
         connection.flow.set_shifts(shift, 0);
         connection.tx.retransmit = true;
-        connection.timers.main = Some((TimerKind::Retransmit, now + connection.rtt.rto()));
+        connection.arm_handshake(now);
         connection
     }
 
@@ -365,6 +365,11 @@ impl Connection {
             syn.sent_at = now;
         });
         self.tx.retransmit = true;
-        self.timers.main = Some((TimerKind::Retransmit, now + self.backed_off_rto()));
+        self.arm_handshake(now);
+    }
+
+    fn arm_handshake(&mut self, now: Time) {
+        let after = self.config.handshake_timeout(self.backed_off_rto(), self.tx.iss, self.tx.retransmits);
+        self.timers.main = Some((TimerKind::Retransmit, now + after));
     }
 }

@@ -57,7 +57,7 @@ impl Connection {
             prior_delivered: self.counters.delivered,
             prior_in_flight: self.tx.sent.in_flight(),
             prior_sack_high: self.rec.sack_high,
-            with_data: header.payload_len > 0,
+            with_data: header.seq_len() > 0,
             window_update: window != self.flow.protocol.remote_win,
             advanced: done.tx_bump > 0,
             ..Round::default()

@@ -13,8 +13,8 @@ pub struct Pre {
     pub peer_mac: [u8; 6],
     /// Flow-group: which protocol processor owns the connection.
     pub group: u8,
-    /// Not zero: `peer` is an index into the slow path's table of IPv6 peers.
-    pub is_v6: u8,
+    /// Unused.
+    pub reserved: u8,
     /// IPv4 address of the peer, in host order.
     pub peer: u32,
     /// Our port.

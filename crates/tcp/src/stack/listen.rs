@@ -236,7 +236,8 @@ impl<B: Buffers> Stack<B> {
     }
 
     fn arm_request(&mut self, request: &Request, now: Time) {
-        let after = Time::from_ps(self.config.rto_initial.as_ps() << request.retransmissions.min(7));
+        let usual = Time::from_ps(self.config.rto_initial.as_ps() << request.retransmissions.min(7));
+        let after = self.config.handshake_timeout(usual, request.iss, request.retransmissions.into());
         self.deadlines.push(Deadline { at: now + after, owner: Owner::Request(request.order) });
     }
 

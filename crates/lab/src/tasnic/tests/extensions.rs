@@ -3,18 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{count, machine, rate, settings, stage};
+use super::{count, rate, run, settings, settings_of, stage};
 use crate::registry::Registry;
-use crate::run::{PointRun, RunIo, run_point};
 use crate::settings::{Catalogue, Settings};
 
 fn with_stages(stages: &str) -> Settings {
     settings().with("stages", stages).with("rpc_connections", 16).with("rpc_in_flight", 4).with("rpc_bytes", 500)
-}
-
-fn run(settings: &Settings) -> PointRun {
-    settings.check(&machine()).unwrap();
-    run_point(&machine(), settings, 1, &RunIo::default(), &mut |_, _| {}).unwrap()
 }
 
 #[test]
@@ -64,14 +58,7 @@ fn a_p4_program_stands_before_and_behind_tcp() {
     let entry = "[[entry]]\ntable = \"guard\"\nmatch = { \"hdr.ipv4.src\" = \"10.0.0.0/8\", \"hdr.ports.dst\" = 5000 }\naction = \"drop\"\n";
     std::fs::write(&closed, entry).unwrap();
     let of = |entries: String| {
-        Settings::for_machine(&catalogue, &machine())
-            .with("workload", "rpc_echo")
-            .with("rpc_server", "tasnic")
-            .with("loss_recovery", "go_back_n")
-            .with("congestion_control", "none")
-            .with("tcp_timestamps", true)
-            .with("warmup_ms", 1.0)
-            .with("window_ms", 2.0)
+        settings_of(&catalogue)
             .with("rpc_connections", 8)
             .with("stages", "p4")
             .with("p4_program", file("guard.p4"))

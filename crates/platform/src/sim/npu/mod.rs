@@ -9,6 +9,7 @@
 //! out until that is complete. So a stage with one thread waits for memory, and one with eight computes meanwhile. What
 //! work means is the caller's: it hears of marked steps and of the end of each script.
 
+mod agenda;
 mod cache;
 mod config;
 mod dma;
@@ -17,10 +18,11 @@ mod reorder;
 mod tests;
 mod units;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use nicforge_units::{Cycles, Frequency, Time};
+
+use agenda::{Agenda, What};
 
 pub use cache::{Cam, Direct, StateCache, StateCounters};
 pub use config::{Firmware, FpcConfig, NpuConfig, NpuDma, NpuMemory};
@@ -131,46 +133,11 @@ struct Thread<J> {
     since: Time,
 }
 
-enum What<E> {
-    Ready(u32),
-    Ran(u32),
-    Finished(u32),
-    Event(E),
-}
-
-struct Entry<E> {
-    at: Time,
-    order: u64,
-    what: What<E>,
-}
-
-impl<E> PartialEq for Entry<E> {
-    fn eq(&self, other: &Entry<E>) -> bool {
-        self.order == other.order
-    }
-}
-
-impl<E> Eq for Entry<E> {}
-
-impl<E> PartialOrd for Entry<E> {
-    fn partial_cmp(&self, other: &Entry<E>) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<E> Ord for Entry<E> {
-    fn cmp(&self, other: &Entry<E>) -> std::cmp::Ordering {
-        (self.at, self.order).cmp(&(other.at, other.order))
-    }
-}
-
 /// A processor at work: `J` is a piece of work, `E` an event of the caller's.
 pub struct Processor<J, E> {
     clock: Frequency,
     switch: Time,
-    now: Time,
-    order: u64,
-    entries: BinaryHeap<Reverse<Entry<E>>>,
+    agenda: Agenda<E>,
     fpcs: Vec<Fpc>,
     threads: Vec<Thread<J>>,
     pools: Vec<Pool<J>>,
@@ -186,9 +153,7 @@ impl<J: Copy, E> Processor<J, E> {
         let mut processor = Processor {
             clock,
             switch: clock.time_for(config.core.switch),
-            now: Time::ZERO,
-            order: 0,
-            entries: BinaryHeap::new(),
+            agenda: Agenda::default(),
             fpcs: Vec::new(),
             threads: Vec::new(),
             pools: Vec::new(),
@@ -230,22 +195,17 @@ impl<J: Copy, E> Processor<J, E> {
 
     /// Its time.
     pub fn now(&self) -> Time {
-        self.now
+        self.agenda.now()
     }
 
     /// When something happens next.
     pub fn due(&self) -> Time {
-        self.entries.peek().map_or(Time::NEVER, |Reverse(entry)| entry.at)
+        self.agenda.due()
     }
 
     /// `event` happens at `at`, or now if that is past.
     pub fn at(&mut self, at: Time, event: E) {
-        self.push(at, What::Event(event));
-    }
-
-    fn push(&mut self, at: Time, what: What<E>) {
-        self.order += 1;
-        self.entries.push(Reverse(Entry { at: at.max(self.now), order: self.order, what }));
+        self.agenda.push_event(at, event);
     }
 
     /// Gives `job` to a thread of `pool` that serves `queue`, or lets it wait for one.
@@ -254,25 +214,20 @@ impl<J: Copy, E> Processor<J, E> {
         let idle = self.pools[pool].idle.iter_mut().find(|(serves, idle)| serves & bit != 0 && !idle.is_empty());
         match idle.and_then(|(_, idle)| idle.pop_front()) {
             Some(thread) => self.begin(thread, job, script),
-            None => self.pools[pool].queues[queue].push_back((job, script, self.now)),
+            None => self.pools[pool].queues[queue].push_back((job, script, self.agenda.now())),
         }
     }
 
     fn begin(&mut self, thread: u32, job: J, script: Script) {
         let state = &mut self.threads[thread as usize];
         (state.work, state.step) = (Some((job, script)), 0);
-        self.push(self.now, What::Ready(thread));
+        self.agenda.push(self.agenda.now(), What::Ready(thread));
     }
 
     /// The next occurrence, if it comes by `until`.
     pub fn next(&mut self, until: Time) -> Option<Happened<J, E>> {
         loop {
-            if self.due() > until {
-                return None;
-            }
-            let Reverse(entry) = self.entries.pop()?;
-            self.now = self.now.max(entry.at);
-            match entry.what {
+            match self.agenda.pop(until)? {
                 What::Ready(thread) => self.compute(thread),
                 What::Ran(thread) => {
                     if let Some(happened) = self.ran(thread) {
@@ -284,7 +239,11 @@ impl<J: Copy, E> Processor<J, E> {
                         return Some(happened);
                     }
                 }
-                What::Event(event) => return Some(Happened::Event(event)),
+                What::Event(event) => {
+                    if let Some(event) = self.agenda.take_event(event) {
+                        return Some(Happened::Event(event));
+                    }
+                }
             }
         }
     }
@@ -297,17 +256,18 @@ impl<J: Copy, E> Processor<J, E> {
         let share = all / count + u64::from((state.step as u64) < all % count);
         let takes = self.switch + self.clock.time_for(Cycles(share));
         let fpc = &mut self.fpcs[state.fpc];
-        let begins = fpc.free_at.max(self.now);
+        let now = self.agenda.now();
+        let begins = fpc.free_at.max(now);
         fpc.free_at = begins + takes;
         fpc.busy_ps += takes.as_ps();
         let time = &mut self.pools[state.pool].time;
-        time.core_ps += begins.saturating_sub(self.now).as_ps();
+        time.core_ps += begins.saturating_sub(now).as_ps();
         time.compute_ps += takes.as_ps();
-        self.push(begins + takes, What::Ran(thread));
+        self.agenda.push(begins + takes, What::Ran(thread));
     }
 
     fn ran(&mut self, thread: u32) -> Option<Happened<J, E>> {
-        let now = self.now;
+        let now = self.agenda.now();
         let state = &mut self.threads[thread as usize];
         let (job, script) = state.work?;
         state.since = now;
@@ -322,7 +282,7 @@ impl<J: Copy, E> Processor<J, E> {
 
     /// A thread goes on with the command of its step, which takes `longer` than usual.
     pub fn proceed(&mut self, thread: ThreadId, longer: Time) {
-        let now = self.now;
+        let now = self.agenda.now();
         let state = &mut self.threads[thread.0 as usize];
         let Some((_, script)) = state.work else { return };
         let command = script.ops[state.step].command;
@@ -332,7 +292,7 @@ impl<J: Copy, E> Processor<J, E> {
         time.memory_ps += latency.as_ps();
         state.step += 1;
         let what = if state.step == script.ops.len() { What::Finished(thread.0) } else { What::Ready(thread.0) };
-        self.push(now + latency, what);
+        self.agenda.push(now + latency, what);
     }
 
     fn finish(&mut self, thread: u32) -> Option<Happened<J, E>> {
@@ -354,7 +314,7 @@ impl<J: Copy, E> Processor<J, E> {
 
     /// Work that waits in a queue of the thread, which takes its queues in turn.
     fn next_work(&mut self, thread: u32) -> Option<(J, Script)> {
-        let now = self.now;
+        let now = self.agenda.now();
         let state = &mut self.threads[thread as usize];
         let pool = &mut self.pools[state.pool];
         let count = pool.queues.len();
