@@ -191,7 +191,7 @@ fn a_worker_killed_at_any_moment_costs_only_its_own_frames() {
 /// Says hello as worker 0 and that its queues are up; the region and the device's bell.
 fn join_as_worker_0(socket: &std::ffi::OsStr) -> (UnixStream, Region, Bell) {
     let mut stream = UnixStream::connect(socket).unwrap();
-    let hello = format!("{{\"hello\":{{\"version\":\"{}/3\",\"worker\":0}}}}\n", env!("CARGO_PKG_VERSION"));
+    let hello = format!("{{\"hello\":{{\"version\":\"{}\",\"worker\":0}}}}\n", env!("CARGO_PKG_VERSION"));
     stream.write_all(hello.as_bytes()).unwrap();
     let (_, mut files) = receive_files(&stream, &mut [0; 65_536]).unwrap();
     let bell = Bell::of(files.remove(1));
