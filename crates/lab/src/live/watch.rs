@@ -20,7 +20,8 @@ pub fn follow(app: &AppConfig) -> Result<(), LiveRunError> {
     let Some((file, first, count)) = servers_file(app) else { return Ok(()) };
     let servers = app.servers.clone();
     let watch = move || {
-        let mut before = version_of(&file);
+        // The first look reads, too: the file may have changed since the run began.
+        let mut before = None;
         while !servers.is_alone() {
             std::thread::sleep(LOOK_EVERY);
             let now = version_of(&file);
