@@ -1,8 +1,8 @@
 //! `l3fwd`: an IPv4 and IPv6 router. Longest-prefix match, one hop less, new Ethernet
 //! addresses.
 //!
-//! Packets whose IPv4 header checksum is wrong, whose hops are used up, or to which no route leads, are dropped; senders of the last two
-//! are told by ICMP where ports have addresses. The options that address routers are left out.
+//! Packets whose IPv4 header checksum is wrong, whose hops are used up, or to which no route leads, are dropped. Where ports have
+//! addresses, the router reports the last two to their senders by ICMP. It does not process options that address routers.
 
 use nicforge_nic::{Packet, PortId, Verdict};
 use nicforge_platform::{AddressSpace, Cpu};

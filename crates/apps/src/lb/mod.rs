@@ -98,7 +98,7 @@ pub struct Lb {
     server_count: u32,
     choice: Choice,
     timeout: Time,
-    /// What a file says of servers, which of its versions these are, and the states of that version.
+    /// The file's states, which all cores share, and this core's copy of them with its version.
     watched: Servers,
     version: u64,
     states: Arc<[State]>,

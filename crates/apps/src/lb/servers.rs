@@ -6,8 +6,8 @@
 //! 10.0.0.2   down
 //! ```
 //!
-//! A server that the file does not name has weight 1. On a live ground somebody watches the file, and cores read anew what
-//! it says when its version has changed.
+//! A server that the file does not name has weight 1. On a live ground a thread watches the file. Each core compares
+//! versions, and reads the states again when the version has changed.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -61,7 +61,7 @@ pub fn read_servers(file: &Path, first: Ipv4Addr, count: u32) -> Result<Vec<Stat
     Ok(states)
 }
 
-/// What a file says of servers now, for all cores.
+/// The states of servers that all cores share: the last ones that the file gave.
 #[derive(Clone, Debug, Default)]
 pub struct Servers(Arc<Shared>);
 
@@ -102,7 +102,7 @@ impl Servers {
         self.0.is_wrong.load(Ordering::Relaxed)
     }
 
-    /// Whether nobody else has them.
+    /// Whether this is the only handle: no application uses the states any more.
     pub fn is_alone(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
