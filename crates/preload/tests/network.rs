@@ -29,32 +29,8 @@ fn network() -> Option<Running> {
     Some(service)
 }
 
-/// Echoes until the end of the stream, in a thread per connection; prints where.
-const SERVER: &str = "
-import socket, threading
-l = socket.create_server(('::', 7000), family=socket.AF_INET6, dualstack_ipv6=True)
-def serve(c):
-    while d := c.recv(50_000): c.sendall(d)
-    c.close()
-while True: threading.Thread(target=serve, args=(l.accept()[0],), daemon=True).start()
-";
-
-/// Sends and receives at once, half-closes, and compares.
-const CLIENT: &str = "
-import socket, sys, threading, time
-for attempt in range(300):
-    try: c = socket.create_connection((sys.argv[1], 7000), timeout=20); break
-    except OSError: time.sleep(0.1)
-data = bytes(range(256)) * 4000
-def send(): c.sendall(data); c.shutdown(socket.SHUT_WR)
-t = threading.Thread(target=send); t.start()
-got = b''
-while d := c.recv(30_000): got += d
-t.join()
-assert got == data, len(got)
-try: socket.create_connection((sys.argv[1], 9), timeout=20); assert False
-except ConnectionRefusedError: print('whole')
-";
+const ECHO: &str = include_str!("common/echo.py");
+const EXCHANGE: &str = include_str!("common/exchange.py");
 
 #[test]
 fn kernel_and_library_talk_both_ways_over_both_families() {
@@ -62,7 +38,7 @@ fn kernel_and_library_talk_both_ways_over_both_families() {
         return;
     }
     let Some(service) = network() else { return };
-    let mut ours = service.start("python3", &["-c", SERVER]);
+    let mut ours = service.start("python3", &["-c", ECHO, "7000", "dual"]);
     service.listening(7000);
     // Who watches sees the handshakes, and nothing else passes the filter.
     let path = service.service();
@@ -76,17 +52,25 @@ fn kernel_and_library_talk_both_ways_over_both_families() {
         [line(&mut frames), line(&mut frames)]
     });
     for host in ["10.9.0.2", "fd09::2"] {
-        assert_eq!(text(output(Command::new("python3").args(["-c", CLIENT, host]))), "whole\n", "{host}");
+        assert_eq!(
+            text(output(Command::new("python3").args(["-c", EXCHANGE, host, "7000", "1"]))),
+            "1 whole\n",
+            "{host}"
+        );
     }
     // A program reaches its own host's addresses, too, like any other's.
     for host in ["10.9.0.2", "fd09::2", "127.0.0.1"] {
-        assert_eq!(text(service.run("python3", &["-c", CLIENT, host])), "whole\n", "{host} from itself");
+        assert_eq!(
+            text(service.run("python3", &["-c", EXCHANGE, host, "7000", "1"])),
+            "1 whole\n",
+            "{host} from itself"
+        );
     }
     let seen = watcher.join().unwrap().map(Option::unwrap);
     assert_eq!((seen[0].1, seen[1].0), (7000, 7000), "a SYN and its answer");
-    let mut kernels = common::Server(Command::new("python3").args(["-c", SERVER]).spawn().unwrap());
+    let mut kernels = common::Server(Command::new("python3").args(["-c", ECHO, "7000", "dual"]).spawn().unwrap());
     for host in ["10.9.0.1", "fd09::1"] {
-        assert_eq!(text(service.run("python3", &["-c", CLIENT, host])), "whole\n", "{host}");
+        assert_eq!(text(service.run("python3", &["-c", EXCHANGE, host, "7000", "1"])), "1 whole\n", "{host}");
     }
     kernels.kill();
     // The kernel's client sees a reset when our server is killed.

@@ -10,7 +10,7 @@ use super::link::borrowed;
 use super::lock::lock;
 use super::socket::{Socket, wait_readable};
 use super::tls;
-use crate::layout::{Kind, State, TOKENS};
+use crate::layout::{FLAG_MORE, Kind, State, TOKENS};
 use crate::queue::Message;
 use crate::shared::Ring;
 
@@ -22,10 +22,16 @@ impl<'a> Buffers<'a> {
     /// Buffers of a program.
     ///
     /// # Safety
-    /// Each is valid for its length: readable to send from, writable to receive into. A program that passes others to
-    /// the kernel gets EFAULT; here it gets the signal.
+    /// Each is null, or valid for its length: readable to send from, writable to receive into. A program that passes
+    /// others to the kernel gets EFAULT; here it gets that for null only, and the signal for the rest.
     pub unsafe fn new(buffers: &'a [libc::iovec]) -> Buffers<'a> {
         Buffers(buffers)
+    }
+
+    /// Refuses null pointers as the kernel does.
+    fn check(&self) -> Result<(), Errno> {
+        let is_null = |buffer: &libc::iovec| buffer.iov_base.is_null() && buffer.iov_len > 0;
+        if self.0.iter().any(is_null) { Err(Errno::FAULT) } else { Ok(()) }
     }
 
     /// Bytes in all.
@@ -59,6 +65,7 @@ pub(super) struct Manner {
 
 /// Receives; 0 is the end of the stream.
 pub fn receive(number: i32, socket: &Socket, buffers: Buffers<'_>, flags: i32) -> Result<usize, Errno> {
+    buffers.check()?;
     if tls::decrypts(socket) {
         let record = tls::receive(number, socket, buffers, flags, false)?;
         return Ok(record.bytes);
@@ -278,6 +285,7 @@ pub(super) fn wait(number: i32, socket: &Socket, manner: Manner) -> Result<bool,
 
 /// Sends. Blocking descriptors take everything; others what fits.
 pub fn transmit(number: i32, socket: &Socket, buffers: Buffers<'_>, flags: i32) -> Result<usize, Errno> {
+    buffers.check()?;
     if tls::encrypts(socket) {
         return tls::transmit(number, socket, buffers, flags, tls::DATA);
     }
@@ -293,7 +301,7 @@ pub fn transmit(number: i32, socket: &Socket, buffers: Buffers<'_>, flags: i32) 
         let put = if socket.state() == State::Connecting {
             0
         } else {
-            put(socket, wanted - sent, |at, len| {
+            put(socket, wanted - sent, flags & libc::MSG_MORE != 0, |at, len| {
                 buffers.parts(sent, len, |from, part, done| {
                     // SAFETY: the program's buffer is readable for `part` bytes by `Buffers::new`.
                     unsafe { socket.memory.fill_from(Ring::Transmit, at + done as u64, from, part) }
@@ -331,10 +339,12 @@ pub fn sendable(number: i32, socket: &Socket) -> Result<(), Errno> {
     }
 }
 
-/// Puts up to `wanted` bytes into the transmit ring, which `fill` copies there, and tells the service.
+/// Puts up to `wanted` bytes into the transmit ring, which `fill` copies there, and tells the service. With `more`
+/// others follow at once.
 pub fn put(
     socket: &Socket,
     wanted: usize,
+    more: bool,
     fill: impl FnOnce(u64, usize) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
     let own = &socket.page().application;
@@ -348,7 +358,8 @@ pub fn put(
     own.tx_head.store(head + len as u64, Ordering::Relaxed);
     // Under the lock: a FIN must not overtake data.
     if len > 0 {
-        socket.push(Message { tx_bump: len as u32, ..Message::new(Kind::Bump, socket.flow) })?;
+        let flags = if more { FLAG_MORE } else { 0 };
+        socket.push(Message { tx_bump: len as u32, flags, ..Message::new(Kind::Bump, socket.flow) })?;
     }
     drop(held);
     Ok(len)
