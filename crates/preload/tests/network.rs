@@ -89,3 +89,45 @@ except ConnectionResetError: print('reset')
     assert_eq!(lines.next().unwrap().unwrap(), "reset");
     assert!(child.wait().unwrap().success());
 }
+
+/// A server of the kernel's: what it reads first of each connection, and the longest segment that it may send there.
+const FIRST_READ: &str = "
+import socket
+l = socket.create_server(('0.0.0.0', 7100))
+for _ in range(2):
+    c, _ = l.accept()
+    print(c.recv(100).decode(), c.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG), flush=True)
+    c.close()
+";
+
+/// A client: it says that more follows, or not, and has segments of 1000 bytes at most.
+const SENDS_TWICE: &str = "
+import ctypes, errno, socket, time
+for more in (socket.MSG_MORE, 0):
+    c = socket.socket()
+    c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    c.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1000)
+    for attempt in range(300):
+        try: c.connect(('10.9.0.1', 7100)); break
+        except OSError: time.sleep(0.1)
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.send(c.fileno(), None, 10, 0) == -1 and ctypes.get_errno() == errno.EFAULT
+    assert len(c.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1000)) == 280
+    c.send(b'first', more)
+    time.sleep(0.05 if more else 0.5)
+    c.send(b'second')
+    while c.recv(10): pass
+";
+
+#[test]
+fn options_and_flags_reach_the_wire() {
+    let Some(service) = network() else { return };
+    let mut server = Command::new("python3");
+    let mut server = server.args(["-c", FIRST_READ]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let _client = service.start("python3", &["-c", SENDS_TWICE]);
+    let lines = std::io::BufRead::lines(std::io::BufReader::new(server.stdout.take().unwrap()));
+    let lines: Vec<String> = lines.map(Result::unwrap).collect();
+    assert!(server.wait().unwrap().success());
+    // With timestamps, whose 12 bytes Linux takes off what the option says.
+    assert_eq!(lines, ["firstsecond 988", "first 988"]);
+}

@@ -175,3 +175,39 @@ pub fn read(base: Config, value: impl Fn(&str) -> Option<String>) -> Config {
         ..base
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(text: &str) -> Sysctl {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn settings_change_what_they_name() {
+        let settings = [
+            set("tcp_ecn=1"),
+            set("net.ipv4.tcp_rmem = 4096 540000 15728640"),
+            set("tcp_sack=1"),
+            set("tcp_sack=0"),
+            set("tcp_congestion_control=reno"),
+        ];
+        let config = apply(Config::default(), &settings);
+        assert_eq!(config.ecn, EcnMode::On);
+        assert_eq!(config.receive, BufferSizes { least: 4096, default: 540_000, most: 15_728_640 });
+        assert!(!config.sack, "the last of a name counts");
+        assert_eq!(config.algorithm, Algorithm::Reno);
+        assert!(config.timestamps, "others stay");
+    }
+
+    #[test]
+    fn what_is_none_is_refused() {
+        let refused = |text: &str| text.parse::<Sysctl>().unwrap_err();
+        assert!(matches!(refused("tcp_ecn"), SysctlError::Form(_)));
+        assert!(matches!(refused("tcp_enc=1"), SysctlError::Name(_)));
+        for wrong in ["tcp_ecn=on", "tcp_rmem=4096", "tcp_congestion_control=fast", "tcp_sack="] {
+            assert!(matches!(refused(wrong), SysctlError::Value { .. }), "{wrong}");
+        }
+    }
+}
