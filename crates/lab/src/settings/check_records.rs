@@ -16,16 +16,19 @@ impl Settings {
     /// Whether records fit the rings, contexts the NIC's table, and requests their commands.
     pub(super) fn check_records(&self, rpc: &RpcOptions) -> Result<(), Finding> {
         let records: RecordOptions = self.read();
-        if records.rpc_layer5 == LayerFive::Plain {
+        let has_target = records.rpc_answer_from == AnswerFrom::Storage;
+        let is_nvme = records.rpc_layer5 == LayerFive::Nvme;
+        if has_target {
+            self.check_target(rpc, is_nvme)?;
+        } else if records.rpc_layer5 == LayerFive::Plain {
             return Ok(());
         }
-        let is_nvme = records.rpc_layer5 == LayerFive::Nvme;
         self.check_records_of_tasnic(rpc, is_nvme)?;
         ensure(!is_nvme || rpc.rpc_bytes == STAMP_BYTES, &["rpc_bytes", "rpc_layer5"], || {
             let what = format!("a request of {} bytes is no command of NVMe", rpc.rpc_bytes);
             (what, format!("set rpc_bytes to {STAMP_BYTES}: the bytes of a command that are used"))
         })?;
-        let content = if is_nvme {
+        let content = if is_nvme || has_target {
             self.read::<NvmeOptions>().nvme_pdu_kib << 10
         } else {
             self.read::<TlsOptions>().tls_record_bytes
@@ -37,11 +40,24 @@ impl Settings {
             (what, format!("set tas_buffer_kib to {} or more", (largest >> 10) + 1))
         })?;
         let groups = rpc.rpc_app_cores.max(self.read::<TasOptions>().tas_fast_cores);
-        let (wanted, there) = (2 * (groups * rpc.rpc_connections) as u64, self.read::<L5pOptions>().l5p_contexts);
+        let connections = rpc.rpc_connections + usize::from(has_target);
+        let (wanted, there) = (2 * (groups * connections) as u64, self.read::<L5pOptions>().l5p_contexts);
         ensure(wanted <= there, &["l5p_contexts", "rpc_connections"], || {
             let what =
                 format!("{wanted} contexts, two for each connection that a core may have; the table has {there}");
             (what, format!("set l5p_contexts to {wanted} or more"))
+        })
+    }
+
+    /// Which servers read from a target.
+    fn check_target(&self, rpc: &RpcOptions, is_nvme: bool) -> Result<(), Finding> {
+        ensure(!is_nvme, &["rpc_answer_from", "rpc_layer5"], || {
+            let what = "a server that is a target itself has no other".to_string();
+            (what, "set rpc_layer5 to \"plain\" or \"tls\", or rpc_answer_from to \"memory\"".to_string())
+        })?;
+        ensure(rpc.server() == Carrier::Linux, &["rpc_answer_from", "rpc_server"], || {
+            let what = "only a server with a kernel on its cores has a target".to_string();
+            (what, "set rpc_server to \"linux\" and leave rpc_free_server out".to_string())
         })
     }
 

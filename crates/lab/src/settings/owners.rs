@@ -13,7 +13,7 @@ use crate::storm::options::StormOptions;
 use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SwitchOptions, SystemOptions, TcpOptions, Web};
 use crate::tas::LinuxOptions;
 use crate::tas::options::{Carrier, RpcOptions, TasOptions};
-use crate::tas::records::options::{LayerFive, NvmeOptions, RecordOptions, TlsOptions};
+use crate::tas::records::options::{AnswerFrom, LayerFive, NvmeOptions, RecordOptions, TlsOptions};
 use crate::tasnic::options::TasnicOptions;
 
 /// Owners that are chosen one after the other.
@@ -162,9 +162,10 @@ impl<'a> Chosen<'a> {
             LayerFive::Tls => tls.tls_server.is_nic() || tls.tls_clients.is_nic(),
             LayerFive::Nvme => nvme.nvme_clients.is_nic(),
         };
+        let has_target = self.settings.read::<RecordOptions>().rpc_answer_from == AnswerFrom::Storage;
         self.add_if::<TlsOptions>(layer == LayerFive::Tls);
-        self.add_if::<NvmeOptions>(layer == LayerFive::Nvme);
-        if by_nic {
+        self.add_if::<NvmeOptions>(layer == LayerFive::Nvme || has_target);
+        if by_nic || has_target && nvme.nvme_server.is_nic() {
             self.add_named("stage", L5pKind::NAME);
         }
         self.add_if::<TasnicOptions>(self.settings.read::<RpcOptions>().uses(Carrier::Tasnic));

@@ -11,7 +11,7 @@ use nicforge_units::{Cycles, Time};
 
 use super::drive::Reads;
 use super::flow::RpcFlow;
-use super::message::Message;
+use super::message::{Message, STAMP_BYTES};
 use super::pages::SharedPages;
 use super::queue::{Receiver, Sender};
 use super::rings::Mapped;
@@ -80,6 +80,8 @@ pub struct RpcPlan {
     pub source: Source,
     /// The client's work for each answer.
     pub client_work: Cycles,
+    /// The server's work for each read from its target.
+    pub storage_work: Cycles,
 }
 
 /// What clients saw.
@@ -126,7 +128,7 @@ pub struct RpcApp {
     pub results: RpcResults,
     /// Entries that are none, or name no connection.
     pub bad_entries: u64,
-    /// A server's drive, where answers come from one.
+    /// A server's drive or target, where answers come from one.
     pub(super) reads: Option<Reads>,
 }
 
@@ -152,7 +154,7 @@ impl RpcApp {
         }
     }
 
-    /// The same, whose answers come from a drive.
+    /// The same, whose answers come from a drive or a target.
     pub fn reading(self, reads: Option<Reads>) -> RpcApp {
         RpcApp { reads, ..self }
     }
@@ -192,6 +194,7 @@ impl RpcApp {
             self.inbound[group].ring(cpu);
         }
         any |= self.take_reads(cpu);
+        any |= self.ask_target(cpu);
         any | self.tell(cpu)
     }
 
@@ -200,6 +203,7 @@ impl RpcApp {
         if !self.flows.contains_key(&name)
             && let Some(mapped) = map(name)
         {
+            self.connected(name, mapped.is_storage);
             self.flows.insert(name, RpcFlow::new(mapped));
         }
         let Some(mut flow) = self.flows.remove(&name) else {
@@ -219,7 +223,7 @@ impl RpcApp {
         flow.peer_closed |= entry.peer_closed;
         flow.closes |= match self.role {
             Role::Client => self.plan.requests > 0 && flow.answered == self.plan.requests,
-            Role::Server => flow.peer_closed && flow.going.is_empty(),
+            Role::Server => !flow.is_storage && flow.peer_closed && flow.going.is_empty(),
         };
         if flow.has_news() && !self.untold.contains(&name) {
             self.untold.push(name);
@@ -229,9 +233,10 @@ impl RpcApp {
         }
     }
 
-    /// Bytes of messages that come, and of those that go.
-    pub(super) fn sizes(&self) -> (u32, u32) {
+    /// Bytes of messages that come by a connection, and of those that go.
+    pub(super) fn sizes(&self, flow: &RpcFlow) -> (u32, u32) {
         match self.role {
+            _ if flow.is_storage => (self.plan.answer, STAMP_BYTES),
             Role::Client => (self.plan.answer, self.plan.request),
             Role::Server => (self.plan.request, self.plan.answer),
         }
@@ -239,7 +244,7 @@ impl RpcApp {
 
     /// Reads what has come, message by message.
     fn read(&mut self, cpu: &mut SimCpu, name: FlowName, flow: &mut RpcFlow) {
-        let (size, ring) = (self.sizes().0, flow.rings.receive.len);
+        let (size, ring) = (self.sizes(flow).0, flow.rings.receive.len);
         loop {
             let left = size - flow.coming.done;
             if flow.readable < left.min(ring / PIECE_OF_RING) {
@@ -263,6 +268,9 @@ impl RpcApp {
 
     /// A message is there, whole.
     pub(super) fn came(&mut self, cpu: &mut SimCpu, name: FlowName, flow: &mut RpcFlow, message: &Message) {
+        if flow.is_storage {
+            return self.storage_came(cpu, flow, message);
+        }
         if self.role == Role::Server {
             cpu.work(self.plan.work);
             let answer = Message::new(message.sent, message.number);
@@ -298,8 +306,8 @@ impl RpcApp {
     }
 
     /// Bytes that have to be free before more of a message goes, of which so many have gone.
-    fn piece(&self, flow: &RpcFlow, done: u32) -> u32 {
-        let left = self.sizes().1 - done;
+    pub(super) fn piece(&self, flow: &RpcFlow, done: u32) -> u32 {
+        let left = self.sizes(flow).1 - done;
         match &flow.records {
             Some(records) => {
                 let records = records.borrow();
@@ -311,7 +319,7 @@ impl RpcApp {
 
     /// Writes what has to go, as far as there is room.
     pub(super) fn write(&mut self, cpu: &mut SimCpu, flow: &mut RpcFlow) {
-        let size = self.sizes().1;
+        let size = self.sizes(flow).1;
         while let Some(mut message) = flow.going.front().copied() {
             if flow.free < self.piece(flow, message.done) {
                 return;

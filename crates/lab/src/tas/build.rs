@@ -13,95 +13,36 @@ use nicforge_platform::{AddressSpace, Owner, Sim};
 use nicforge_tcp::Config;
 use nicforge_units::{Cycles, Time};
 use nicforge_wire::link::Link;
-use nicforge_wire::rss::IndirectionTable;
-use nicforge_wire::traffic::FlowTuple;
 
 use super::app::{Role, RpcApp};
 use super::crew::{Crew, SharedCrew};
-use super::drive::Reads;
 use super::linux::{LinuxOptions, LinuxProgram, map_of};
 use super::options::{Carrier, RpcOptions, TasOptions};
 use super::program::{AppProgram, Map, ServiceProgram, SharedApp, SharedService};
 use super::queue::{Place as QueuePlace, Receiver, Sender};
-use super::service::{Context, Service, Wire};
+use super::service::{Context, STORAGE_PORT, Service, Wire};
+pub use super::software::{Carried, Software};
 use super::source::Source;
 use crate::assembly::{self, Adapters, BuildError, CoreParts};
 use crate::machine::Machine;
 use crate::run::options::Clock;
-use crate::run::{RunError, core_of, driver_costs, nic_spec, queue_of, rss_of};
+use crate::run::{RunError, core_of, driver_costs, nic_spec};
 use crate::settings::Settings;
 use crate::systems::options::{LinkOptions, TcpOptions};
-use crate::tasnic::{SharedNic, SharedSlow};
 use crate::world::sink::Sink;
 use crate::world::{Core, End, Host, Outside, Place, RingDevice, World};
 
 /// Where the server takes connections.
-const PORT: u16 = 5000;
-const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-/// Of the client's connections; one each.
-const FIRST_CLIENT_PORT: u16 = 40_000;
+pub(super) const PORT: u16 = 5000;
+pub(super) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+pub(super) const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+pub(super) const TARGET: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
 /// A handshake's segment is sent again after this time at first, half of it less or more (TAS, FlexTOE).
 const HANDSHAKE_RETRY: Time = Time::from_ms(10);
 /// Buffers beside those of rings and of the core's cache.
 const SPARE_BUFFERS: usize = 512;
 
-/// The processor that carries a host's TCP.
-pub enum Carried {
-    /// A service: its flow-groups, and the cores that serve them.
-    Service {
-        groups: Vec<SharedService>,
-        crew: SharedCrew,
-        /// Packet buffers of the host.
-        pool: Pool,
-    },
-    /// The NIC, with its slow path on a core.
-    Nic { nic: SharedNic, slow: SharedSlow },
-}
-
-/// A host's software.
-pub struct Software {
-    /// Its TCP.
-    pub carried: Carried,
-    /// Its applications.
-    pub apps: Vec<SharedApp>,
-}
-
-impl Software {
-    /// Connections that are open.
-    pub fn open(&self) -> usize {
-        match &self.carried {
-            Carried::Service { groups, .. } => groups.iter().map(|group| group.borrow().open()).sum(),
-            Carried::Nic { slow, .. } => slow.borrow().open(),
-        }
-    }
-
-    fn listen(&self, connections: usize) {
-        match &self.carried {
-            Carried::Service { groups, .. } => groups.iter().for_each(|group| group.borrow_mut().listen(PORT)),
-            Carried::Nic { slow, .. } => slow.borrow_mut().listen(PORT, connections),
-        }
-    }
-
-    /// Opens all connections, each from the flow-group to which RSS steers what comes back.
-    fn connect(&self, settings: &Settings) {
-        for number in 0..settings.read::<RpcOptions>().rpc_connections {
-            let port = FIRST_CLIENT_PORT + number as u16;
-            match &self.carried {
-                Carried::Service { groups, .. } => {
-                    let (rss, table) = (rss_of(settings), IndirectionTable::spread_over(groups.len() as u16));
-                    let (source, destination) = (SERVER, CLIENT);
-                    let back = FlowTuple { source, destination, source_port: PORT, destination_port: port };
-                    let group = &groups[usize::from(queue_of(&back, &rss, &table))];
-                    group.borrow_mut().connect(port, (SERVER, PORT), Time::ZERO);
-                }
-                Carried::Nic { slow, .. } => slow.borrow_mut().connect(port, (SERVER, PORT), Time::ZERO),
-            }
-        }
-    }
-}
-
-/// A world of two hosts; the first is the server.
+/// A world of a server, its clients, and perhaps its target, in this order.
 pub struct Rpcs {
     /// The world.
     pub world: World,
@@ -124,20 +65,32 @@ pub fn build(machine: &Machine, settings: &Settings, seed: u64) -> Result<Rpcs, 
     let of = |is_free: bool| if is_free { free(&hardware) } else { hardware.clone() };
     let (servers, clients) = (of(rpc.rpc_free_server), of(rpc.rpc_free_clients));
     let plan = |role, carrier, hardware| HostPlan::new(machine, settings, hardware, (role, carrier), seed);
-    let (server, server_software) = plan(Role::Server, rpc.server(), &servers).host()?;
-    let (client, client_software) = plan(Role::Client, rpc.clients(), &clients).host()?;
-    server_software.listen(rpc.rpc_connections);
-    client_software.connect(settings);
-    let ends = vec![vec![End::Peer(Place { host: 1, number: 0 })], vec![End::Peer(Place { host: 0, number: 0 })]];
+    let server = plan(Role::Server, rpc.server(), &servers);
+    let (mut hosts, mut software) = (Vec::new(), Vec::new());
+    let mut add = |(host, its): (Host, Software)| {
+        hosts.push(host);
+        software.push(its);
+    };
+    add(server.host()?);
+    add(plan(Role::Client, rpc.clients(), &clients).host()?);
+    if server.has_target() {
+        add(HostPlan::target(machine, settings, &free(&hardware), seed).host()?);
+        software[2].listen(STORAGE_PORT, rpc.rpc_app_cores);
+        software[0].connect_target(settings);
+    }
+    software[0].listen(PORT, rpc.rpc_connections);
+    software[1].connect(settings);
+    let peer = |host| vec![End::Peer(Place { host, number: 0 })];
+    let ends = if hosts.len() == 2 { vec![peer(1), peer(0)] } else { vec![vec![End::Switch]; hosts.len()] };
     let outside = Outside { sink: Sink::new(0, false, false), generators: Vec::new() };
-    let mut world = World::new(vec![server, client], ends, outside, Vec::new());
-    for host in 0..2 {
+    let mut world = World::new(hosts, ends, outside, Vec::new());
+    for host in 0..world.hosts.len() {
         for number in 0..world.hosts[host].cores.len() {
             world.begin(Place { host, number }, Time::ZERO);
         }
     }
     let measured = usize::from(rpc.rpc_free_server);
-    Ok(Rpcs { world, software: vec![server_software, client_software], measured, hardware })
+    Ok(Rpcs { world, software, measured, hardware })
 }
 
 /// Rate of the port of clients that cost nothing: the switch's.
@@ -165,6 +118,8 @@ pub struct HostPlan<'a> {
     /// Fast-path cores at most, and flow-groups.
     fast: usize,
     pub(super) is_free: bool,
+    /// It is a server's target.
+    pub(super) is_target: bool,
     pub seed: u64,
 }
 
@@ -194,7 +149,14 @@ impl<'a> HostPlan<'a> {
         };
         let hardware = Hardware { cores: beside + rpc.rpc_app_cores, ..hardware.clone() };
         let is_free = if role == Role::Client { rpc.rpc_free_clients } else { rpc.rpc_free_server };
-        HostPlan { machine, settings, hardware, role, carrier, fast, is_free, seed }
+        HostPlan { machine, settings, hardware, role, carrier, fast, is_free, is_target: false, seed }
+    }
+
+    /// The target of a server, which costs nothing: one application, and a drive.
+    fn target(machine: &'a Machine, settings: &'a Settings, hardware: &Hardware, seed: u64) -> HostPlan<'a> {
+        let plan = HostPlan::new(machine, settings, hardware, (Role::Server, Carrier::Tas), seed);
+        let hardware = Hardware { cores: plan.fast + 1, ..plan.hardware };
+        HostPlan { hardware, is_free: true, is_target: true, ..plan }
     }
 
     /// Flow-groups of its service.
@@ -204,15 +166,24 @@ impl<'a> HostPlan<'a> {
 
     /// The host's address.
     pub fn address(&self) -> Ipv4Addr {
-        if self.role == Role::Server { SERVER } else { CLIENT }
+        match self.role {
+            _ if self.is_target => TARGET,
+            Role::Server => SERVER,
+            Role::Client => CLIENT,
+        }
+    }
+
+    /// Its number among seeds.
+    pub(super) fn seed_number(&self) -> u64 {
+        u64::from(self.role == Role::Server) + u64::from(self.is_target)
     }
 
     /// The link that ends at it.
     pub fn incoming(&self) -> Link<Frame> {
         let link: LinkOptions = self.settings.read();
         let link = if self.meets_faults() { link } else { link.without_faults() };
-        let number = u64::from(self.role == Role::Server);
-        Link::new(&link.plan(&self.settings.read()), self.seed.wrapping_mul(2).wrapping_add(number))
+        let seed = self.seed.wrapping_mul(2).wrapping_add(self.seed_number());
+        Link::new(&link.plan(&self.settings.read()), seed)
     }
 
     fn host(&self) -> Result<(Host, Software), RunError> {
@@ -243,12 +214,14 @@ impl<'a> HostPlan<'a> {
             let (driver, transmit) = halves.next().ok_or_else(|| BuildError::NoQueue(settings.interface()))?;
             wires.push(Wire { driver, transmit, pool });
         }
-        let source = self.source(&mut laid.space);
-        let (contexts, apps) = self.contexts(&mut laid.space, source)?;
+        let applications = self.hardware.cores - if self.carrier == Carrier::Linux { 0 } else { self.fast };
+        let sources = self.sources(&mut laid.space, applications);
+        let (contexts, apps) = self.contexts(&mut laid.space, &sources)?;
         let buffers = self.buffers(&mut laid.space);
         let each = wires.into_iter().zip(contexts).enumerate();
         let groups = each.map(|(group, (wire, contexts))| {
-            Service::new(&self.service(group, buffers), wire, contexts, &mut laid.space)
+            let source = sources.get(group).copied().unwrap_or(Source::Memory);
+            Service::new(&self.service(group, source, buffers), wire, contexts, &mut laid.space)
         });
         let groups = groups.collect();
         let chain = self.chain(&mut laid.space)?;
@@ -262,13 +235,17 @@ impl<'a> HostPlan<'a> {
     }
 
     /// Both queues between each application core and each flow-group, from both sides.
-    fn contexts(&self, space: &mut AddressSpace, source: Source) -> Result<(Vec<Vec<Context>>, Vec<RpcApp>), RunError> {
+    fn contexts(
+        &self,
+        space: &mut AddressSpace,
+        sources: &[Source],
+    ) -> Result<(Vec<Vec<Context>>, Vec<RpcApp>), RunError> {
         let tas: TasOptions = self.settings.read();
         let mut contexts: Vec<Vec<Context>> = (0..self.fast).map(|_| Vec::new()).collect();
         let mut apps = Vec::new();
         let kernel = self.carrier == Carrier::Linux;
         let drive = self.drive();
-        for core in if kernel { 0 } else { self.fast }..self.hardware.cores {
+        for (core, source) in (if kernel { 0 } else { self.fast }..).zip(sources) {
             let (mut receivers, mut senders) = (Vec::new(), Vec::new());
             let groups = contexts.iter_mut().enumerate();
             for (group, contexts) in groups.filter(|(group, _)| !kernel || *group == core) {
@@ -278,8 +255,8 @@ impl<'a> HostPlan<'a> {
                 receivers.push(Receiver::new(inbound));
                 senders.push(Sender::new(outbound));
             }
-            let reads = drive.clone().map(Reads::new);
-            apps.push(RpcApp::new(self.role, self.rpcs(source), receivers, senders).reading(reads));
+            let app = RpcApp::new(self.role, self.rpcs(*source), receivers, senders);
+            apps.push(app.reading(self.reads(drive.as_ref())));
         }
         Ok((contexts, apps))
     }

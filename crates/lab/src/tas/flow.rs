@@ -12,6 +12,7 @@ use super::rings::{Mapped, Ring, SharedFlow};
 pub struct RpcFlow {
     pub rings: SharedFlow,
     pub records: Option<SharedRecords>,
+    pub is_storage: bool,
     pub read_at: u32,
     pub write_at: u32,
     pub readable: u32,
@@ -33,10 +34,11 @@ pub struct RpcFlow {
 }
 
 impl RpcFlow {
-    pub fn new(Mapped { rings, records }: Mapped) -> RpcFlow {
+    pub fn new(Mapped { rings, records, is_storage }: Mapped) -> RpcFlow {
         RpcFlow {
             rings,
             records,
+            is_storage,
             read_at: 0,
             write_at: 0,
             readable: 0,

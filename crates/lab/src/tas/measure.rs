@@ -150,6 +150,17 @@ fn service_counters(groups: &[SharedService], host: &Host) -> BTreeMap<&'static 
 /// Adds the records of a connection.
 fn add_records(counters: &mut BTreeMap<&'static str, u64>, records: &SharedRecords) {
     let (read, driver) = (records.borrow().counts(), records.borrow().driver_counters());
+    if records.borrow().is_storage() {
+        let counts = [
+            ("storage_records_offloaded", read.offloaded),
+            ("storage_records_not_offloaded", read.not_offloaded),
+            ("storage_placed_bytes", read.placed_bytes),
+        ];
+        for (name, count) in counts {
+            *counters.entry(name).or_default() += count;
+        }
+        return;
+    }
     let counts = [
         ("records_sent", read.sent),
         ("records_offloaded", read.offloaded),

@@ -10,6 +10,8 @@ pub struct Message {
     pub sent: u64,
     /// The request's number.
     pub number: u64,
+    /// The file that it is, where it is one.
+    pub file: u64,
     /// Bytes that have passed.
     pub done: u32,
 }
@@ -17,7 +19,7 @@ pub struct Message {
 impl Message {
     /// The message of request `number`, sent at `sent`.
     pub fn new(sent: u64, number: u64) -> Message {
-        Message { sent, number, done: 0 }
+        Message { sent, number, file: number, done: 0 }
     }
 
     /// Its byte at `place`, which is not in the stamp.

@@ -33,6 +33,7 @@ pub(crate) mod rings;
 mod run;
 mod send;
 mod service;
+mod software;
 pub(crate) mod source;
 #[cfg(test)]
 mod tests;

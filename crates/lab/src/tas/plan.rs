@@ -6,15 +6,16 @@ use nicforge_apps::PortMap;
 use nicforge_nic::stage::Chain;
 use nicforge_nic::{PortId, registers};
 use nicforge_platform::sim::SimDma;
-use nicforge_platform::{Addr, AddressSpace, Sim};
+use nicforge_platform::{AddressSpace, Sim};
 use nicforge_stages::StageKind;
 use nicforge_stages::l5p::L5pKind;
 use nicforge_units::{BitRate, Cycles, Time};
 
 use super::app::{Role, RpcPlan};
 use super::build::HostPlan;
-use super::drive::{Drive, SharedDrive};
+use super::drive::{Drive, Reads, SharedDrive};
 use super::linux::LinuxOptions;
+use super::message::STAMP_BYTES;
 use super::options::{Carrier, FaultsToward, RpcOptions, TasOptions};
 use super::records::options::{AnswerFrom, LayerFive, NvmeOptions, RecordOptions, RecordsBy, TlsOptions};
 use super::records::{Buffers, RecordCosts, RecordPlan};
@@ -41,8 +42,9 @@ impl HostPlan<'_> {
     pub fn rpcs(&self, source: Source) -> RpcPlan {
         let (rpc, tas): (RpcOptions, TasOptions) = (self.settings.read(), self.settings.read());
         let (kernel, linux): (bool, LinuxOptions) = (self.carrier == Carrier::Linux, self.settings.read());
+        let records: RecordOptions = self.settings.read();
         RpcPlan {
-            request: rpc.rpc_bytes,
+            request: if self.is_target { STAMP_BYTES } else { rpc.rpc_bytes },
             answer: rpc.rpc_answer_bytes.unwrap_or(rpc.rpc_bytes),
             in_flight: rpc.rpc_in_flight,
             requests: rpc.rpc_requests,
@@ -51,39 +53,60 @@ impl HostPlan<'_> {
             entry: self.cost(if kernel { 0 } else { tas.tas_entry_cycles }),
             source,
             client_work: self.cost(rpc.rpc_client_work_cycles),
+            storage_work: self.cost(records.rpc_storage_work_cycles),
         }
     }
 
     /// The least time between two looks of clients that cost nothing.
     pub fn moderation(&self) -> Time {
         let us = self.settings.read::<RpcOptions>().rpc_client_moderation_us;
-        if self.is_free { Time::from_seconds(us * 1e-6) } else { Time::ZERO }
+        if self.is_free && !self.is_target { Time::from_seconds(us * 1e-6) } else { Time::ZERO }
     }
 
     /// Whether the link's faults meet frames that come to it.
     pub fn meets_faults(&self) -> bool {
         match self.settings.read::<RpcOptions>().rpc_link_faults {
             FaultsToward::Both => true,
-            FaultsToward::Server => self.role == Role::Server,
+            FaultsToward::Server => self.role == Role::Server && !self.is_target,
             FaultsToward::Clients => self.role == Role::Client,
         }
     }
 
-    /// Where messages that it sends come from.
-    pub fn source(&self, space: &mut AddressSpace) -> Source {
+    /// Where messages that each of its applications sends come from.
+    pub fn sources(&self, space: &mut AddressSpace, applications: usize) -> Vec<Source> {
         let (records, rpc): (RecordOptions, RpcOptions) = (self.settings.read(), self.settings.read());
-        if self.role == Role::Client || records.rpc_answer_from == AnswerFrom::Memory {
-            return Source::Memory;
+        if self.role == Role::Client || self.is_target || records.rpc_answer_from == AnswerFrom::Memory {
+            return vec![Source::Memory; applications];
         }
         let each = u64::from(rpc.rpc_answer_bytes.unwrap_or(rpc.rpc_bytes));
-        let len = (records.rpc_files_mib << 20).max(each);
-        Source::PageCache(Files { at: space.data(len + BEHIND_FILES, 4096), len, each })
+        let in_turn = self.has_target();
+        let mut files = |bytes: u64| {
+            let len = bytes.max(each);
+            Source::PageCache(Files { at: space.data(len + BEHIND_FILES, 4096), len, each, in_turn })
+        };
+        let all = records.rpc_files_mib << 20;
+        if in_turn {
+            return (0..applications).map(|_| files(all / applications as u64)).collect();
+        }
+        vec![files(all); applications]
+    }
+
+    /// Whether it reads what it sends from a target.
+    pub fn has_target(&self) -> bool {
+        let from = self.settings.read::<RecordOptions>().rpc_answer_from;
+        self.role == Role::Server && !self.is_target && from == AnswerFrom::Storage
+    }
+
+    /// Connections that a flow-group may have.
+    fn connections(&self) -> usize {
+        let rpc: RpcOptions = self.settings.read();
+        if self.is_target { rpc.rpc_app_cores } else { rpc.rpc_connections + usize::from(self.has_target()) }
     }
 
     /// Its flow-group `group`.
-    pub fn service(&self, group: usize, buffers: Buffers) -> ServicePlan {
+    pub fn service(&self, group: usize, source: Source, buffers: Buffers) -> ServicePlan {
         let tas: TasOptions = self.settings.read();
-        let seed = self.seed.wrapping_mul(2) + u64::from(self.role == Role::Server);
+        let seed = self.seed.wrapping_mul(2) + self.seed_number();
         let linux: LinuxOptions = self.settings.read();
         let kernel = self.carrier == Carrier::Linux;
         ServicePlan {
@@ -92,7 +115,7 @@ impl HostPlan<'_> {
             address: self.address(),
             config: self.tcp_config(),
             ring: tas.tas_buffer_kib << 10,
-            connections: self.settings.read::<RpcOptions>().rpc_connections,
+            connections: self.connections(),
             opening: self.settings.read::<RpcOptions>().rpc_opening.div_ceil(self.groups()),
             costs: if kernel { self.kernel_costs(&linux) } else { self.service_costs(&tas) },
             seed: seed ^ (group as u64) << 48,
@@ -105,6 +128,7 @@ impl HostPlan<'_> {
             turn_bytes: if kernel || self.is_free { linux.linux_merge_kib << 10 } else { 0 },
             gathers: kernel && linux.linux_gathers,
             records: self.records(group, buffers),
+            storage: self.storage(group, source),
         }
     }
 
@@ -125,6 +149,9 @@ impl HostPlan<'_> {
 
     /// Who works on this host's records, if there are any.
     fn records_by(&self) -> Option<RecordsBy> {
+        if self.is_target {
+            return Some(RecordsBy::Software);
+        }
         let (tls, nvme): (TlsOptions, NvmeOptions) = (self.settings.read(), self.settings.read());
         let is_server = self.role == Role::Server;
         match self.settings.read::<RecordOptions>().rpc_layer5 {
@@ -136,34 +163,55 @@ impl HostPlan<'_> {
 
     /// Records of flow-group `group`, whose answers belong into `buffers`.
     pub fn records(&self, group: usize, buffers: Buffers) -> Option<RecordPlan> {
-        let (tls, nvme): (TlsOptions, NvmeOptions) = (self.settings.read(), self.settings.read());
         let layer = self.settings.read::<RecordOptions>().rpc_layer5;
-        let (is_nvme, by) = (layer == LayerFive::Nvme, self.records_by()?);
+        let layer = if self.is_target { LayerFive::Nvme } else { layer };
+        let by = self.records_by()?;
+        Some(self.record_plan(group, (layer, self.role, by), buffers))
+    }
+
+    /// Records of what flow-group `group` reads from its target, into the files of `source`.
+    fn storage(&self, group: usize, source: Source) -> Option<RecordPlan> {
+        let by = self.settings.read::<NvmeOptions>().nvme_server;
+        let Source::PageCache(files) = source else { return None };
+        let (each, count) = (files.each as u32, files.count() as u32);
+        let buffers = Buffers { at: files.at, each, count, is_shared: true };
+        let plan = || self.record_plan(group, (LayerFive::Nvme, Role::Client, by), buffers);
+        self.has_target().then(plan)
+    }
+
+    fn record_plan(
+        &self,
+        group: usize,
+        (layer, role, by): (LayerFive, Role, RecordsBy),
+        buffers: Buffers,
+    ) -> RecordPlan {
+        let (tls, nvme): (TlsOptions, NvmeOptions) = (self.settings.read(), self.settings.read());
+        let is_nvme = layer == LayerFive::Nvme;
         let is_dependent = self.carrier == Carrier::Tasnic;
         // What a NIC that runs TCP does costs no core.
         let is_free = self.is_free || (is_dependent && by.is_nic());
-        let each = |cycles: f64| if is_free { 0.0 } else { cycles };
+        let is_emulated = by == RecordsBy::Emulated;
+        let each = |cycles: f64| if is_free || is_emulated { 0.0 } else { cycles };
         let costs = RecordCosts {
             record: self.cost(if is_nvme { nvme.nvme_pdu_cycles } else { tls.tls_record_cycles }),
             encrypt: each(tls.tls_encrypt_cycles),
             decrypt: each(tls.tls_decrypt_cycles),
             page: self.cost(if is_nvme { nvme.nvme_page_cycles } else { 0 }),
-            digest: self.cost(nvme.nvme_digest_cycles),
+            digest: self.cost(if is_emulated { 0 } else { nvme.nvme_digest_cycles }),
             digest_byte: each(nvme.nvme_digest_byte_cycles),
             command: self.cost(if is_nvme { nvme.nvme_command_cycles } else { tls.tls_command_cycles }),
             buffer: self.cost(nvme.nvme_buffer_cycles),
         };
-        let connections = self.settings.read::<RpcOptions>().rpc_connections as u32;
-        Some(RecordPlan {
+        RecordPlan {
             layer,
-            role: self.role,
+            role,
             by,
             is_dependent,
             content_max: if is_nvme { nvme.nvme_pdu_kib << 10 } else { tls.tls_record_bytes },
-            first_context: group as u32 * connections * 2,
+            first_context: (group * self.connections() * 2) as u32,
             buffers,
             costs,
-        })
+        }
     }
 
     /// Where answers of a client belong that the NIC puts there.
@@ -172,23 +220,32 @@ impl HostPlan<'_> {
         let (each, count) = (rpc.rpc_answer_bytes.unwrap_or(rpc.rpc_bytes), rpc.rpc_in_flight);
         let is_nvme = self.settings.read::<RecordOptions>().rpc_layer5 == LayerFive::Nvme;
         if self.role == Role::Server || !is_nvme {
-            return Buffers { at: Addr(0), each, count };
+            return Buffers::NONE;
         }
         let bytes = rpc.rpc_connections as u64 * u64::from(each) * u64::from(count);
-        Buffers { at: space.data(bytes, 4096), each, count }
+        Buffers { at: space.data(bytes, 4096), each, count, is_shared: false }
     }
 
-    /// What a server's application reads, where it has a drive.
+    /// The drive in a host that answers, if there is one.
     pub fn drive(&self) -> Option<SharedDrive> {
         let records: RecordOptions = self.settings.read();
         let latency = Time::from_seconds(records.rpc_drive_us * 1e-6);
-        let rate = records.rpc_drive_gbps.filter(|_| self.role == Role::Server)?;
+        let rate = records.rpc_drive_gbps.filter(|_| self.role == Role::Server && !self.has_target())?;
         Some(Drive::new(BitRate::from_gbps(rate), latency))
+    }
+
+    /// How each of its applications reads what it answers with.
+    pub fn reads(&self, drive: Option<&SharedDrive>) -> Option<Reads> {
+        if self.has_target() {
+            return Some(Reads::of_target(self.settings.read::<RecordOptions>().rpc_storage_depth));
+        }
+        drive.cloned().map(Reads::of_drive)
     }
 
     /// Whether its NIC has stage `l5p`.
     fn is_offloaded(&self) -> bool {
-        self.records_by().is_some_and(RecordsBy::is_nic)
+        let of_target = self.has_target() && self.settings.read::<NvmeOptions>().nvme_server.is_nic();
+        of_target || self.records_by().is_some_and(RecordsBy::is_nic)
     }
 
     /// The stages of its NIC.

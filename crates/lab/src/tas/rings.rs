@@ -65,11 +65,13 @@ pub struct Mapped {
     pub rings: SharedFlow,
     /// Its records, where messages lie in some.
     pub records: Option<SharedRecords>,
+    /// It leads from a server to its target.
+    pub is_storage: bool,
 }
 
 impl From<SharedFlow> for Mapped {
     fn from(rings: SharedFlow) -> Mapped {
-        Mapped { rings, records: None }
+        Mapped { rings, records: None, is_storage: false }
     }
 }
 

@@ -30,6 +30,8 @@ const PREFIX_BITS: u8 = 8;
 const RETRY: Time = Time::from_us(1);
 /// Entries of the NIC's ring that a segment with a recovery takes: parameters, fence, a record read again.
 const RECOVERY_ENTRIES: u64 = 32;
+/// Where a target takes connections: NVMe/TCP's port.
+pub(super) const STORAGE_PORT: u16 = 4420;
 /// Bytes of IP packet that the link takes.
 const MTU: u16 = 1500;
 
@@ -148,6 +150,8 @@ pub struct ServicePlan {
     pub gathers: bool,
     /// Records over its connections.
     pub records: Option<RecordPlan>,
+    /// Records over the connection to its target.
+    pub storage: Option<RecordPlan>,
 }
 
 impl Service {
@@ -189,7 +193,7 @@ impl Service {
             identification: 0,
             burst: plan.burst,
             gathers: plan.gathers,
-            records: Records::new(plan.records, plan.connections),
+            records: Records::new([plan.records, plan.storage], plan.connections),
             coming: Run::default(),
         }
     }
@@ -228,7 +232,8 @@ impl Service {
         let entry = self.flows.get(flow)?.as_ref()?;
         let (receive, transmit) = self.stack.rings(entry.connection)?;
         let rings = SharedFlow { receive: *receive, transmit: *transmit };
-        Some(Mapped { rings, records: self.records.of(flow).cloned() })
+        let is_storage = self.stack.tuple(entry.connection)?.remote_port == STORAGE_PORT;
+        Some(Mapped { rings, records: self.records.of(flow).cloned(), is_storage })
     }
 
     /// Takes what the NIC has, up to a burst; returns how many packets [`segment`](Self::segment) is to be called for.

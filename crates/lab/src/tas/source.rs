@@ -16,6 +16,8 @@ pub struct Files {
     pub len: u64,
     /// Bytes of each.
     pub each: u64,
+    /// They are read from a target, and lie in the order of their numbers.
+    pub in_turn: bool,
 }
 
 /// Where messages come from.
@@ -28,12 +30,16 @@ pub enum Source {
 }
 
 impl Files {
-    /// The part of the file for message `number` from `done` on, whose first byte is in memory there.
-    fn part(&self, number: u64, done: u32) -> Addr {
-        let count = (self.len / self.each).max(1);
+    /// How many files there is room for.
+    pub fn count(&self) -> u64 {
+        (self.len / self.each).max(1)
+    }
+
+    /// The part of file `number` from `done` on, whose first byte is in memory there.
+    pub fn part(&self, number: u64, done: u32) -> Addr {
         // Clients ask for files in no order.
-        let file = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % count;
-        self.at + file * self.each + u64::from(done)
+        let mixed = if self.in_turn { number } else { number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 };
+        self.at + mixed % self.count() * self.each + u64::from(done)
     }
 }
 
@@ -62,7 +68,7 @@ impl Source {
         let is_untouched = matches!(self, Source::PageCache(_)) && by == RecordsBy::NicZeroCopy;
         let before = cpu.enter(Part::Copy);
         if let (Source::PageCache(files), false) = (self, is_untouched) {
-            cpu.bytes(files.part(from.number, from.done), record.len());
+            cpu.bytes(files.part(from.file, from.done), record.len());
         }
         let mut rest = record;
         for piece in pieces.into_iter().filter(|piece| piece.len > 0) {
@@ -84,6 +90,8 @@ impl Source {
 pub struct MessagePlace {
     /// The message's number.
     pub number: u64,
+    /// The file that it is.
+    pub file: u64,
     /// Bytes of it before that place.
     pub done: u32,
 }

@@ -9,7 +9,7 @@ use nicforge_nic::stage::{Alone, Chain, Processor};
 use nicforge_options::{ConfigError, Place as FilePlace};
 use nicforge_platform::sim::npu::NpuConfig;
 use nicforge_platform::sim::{DmaPort, Host as SimHost, Lent, SimCore, SimCpu, SimDma};
-use nicforge_platform::{Addr, AddressSpace, Owner, Register, Sim};
+use nicforge_platform::{AddressSpace, Owner, Register, Sim};
 use nicforge_stages::Start;
 use nicforge_tcp::conn::Tuning;
 use nicforge_tcp::rate::{RateControl, RateLaw};
@@ -155,7 +155,7 @@ fn slow_path(plan: &HostPlan<'_>, free: Vec<Ring>, nic: super::SharedNic) -> Slo
     let control = RateControl::new(law, at_once(&rpc)).bypassing();
     let linger = Time::from_seconds(plan.settings.read::<TasnicOptions>().tasnic_linger_ms * 1e-3);
     // Answers lie where TCP put them: the NIC does not place them elsewhere.
-    let records = plan.records(0, Buffers { at: Addr(0), each: 0, count: 0 });
+    let records = plan.records(0, Buffers::NONE);
     let (address, contexts, opening) = (plan.address(), rpc.rpc_app_cores, rpc.rpc_opening);
     let slow = SlowPlan { address, contexts, tuning, opening, linger, records };
     SlowPath::new(slow, nic, Stack::new(host, config, Rings { free }, seed), control)

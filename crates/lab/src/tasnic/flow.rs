@@ -70,6 +70,6 @@ impl NicFlow {
 impl NicFlow {
     /// The connection as its application maps it.
     pub fn mapped(&self) -> Mapped {
-        Mapped { rings: self.rings, records: self.records.clone() }
+        Mapped { records: self.records.clone(), ..Mapped::from(self.rings) }
     }
 }

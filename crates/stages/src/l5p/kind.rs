@@ -18,6 +18,8 @@ options! {
         l5p_memory_kib: u64 = 4096, "KiB", Allowed::Whole(2, 4_194_304);
         /// Contexts that a NIC fetches from host memory at a time.
         l5p_fetches: usize = 8, "fetches", Allowed::Whole(1, 256);
+        /// Behind a gap, NICs go on placing data of the message that they are in.
+        l5p_places_ahead: bool = false, "", Allowed::Flag;
         /// Time that the engine adds to a packet's way.
         l5p_delay_ns: u64 = 0, "ns", Allowed::Whole(0, 1_000_000);
     }
@@ -45,7 +47,7 @@ impl StageKind for L5pKind {
             memory: Bytes(options.l5p_memory_kib * 1024),
             fetches: options.l5p_fetches,
             delay: Time::from_ns(options.l5p_delay_ns),
-            engine: EngineConfig::default(),
+            engine: EngineConfig { places_ahead: options.l5p_places_ahead, ..EngineConfig::default() },
         })))
     }
 }

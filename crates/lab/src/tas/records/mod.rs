@@ -13,6 +13,7 @@
 mod nvme;
 pub mod offload;
 pub mod options;
+mod plan;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -20,12 +21,11 @@ mod tls;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use nicforge_l5p::context::{ContextId, FlowKey, Start, State};
+use nicforge_l5p::context::{ContextId, FlowKey, Start};
 use nicforge_l5p::counters::Counters;
 use nicforge_l5p::driver::{Layer5, MessageMap, ResyncAnswer, TxDriver, TxMessageState};
 use nicforge_l5p::engine::Received;
 use nicforge_l5p::host::Piece;
-use nicforge_l5p::nvme::NvmeState;
 use nicforge_l5p::port::Reports;
 use nicforge_l5p::sequence::Seq;
 use nicforge_nic::Segment;
@@ -34,11 +34,13 @@ use nicforge_platform::sim::SimCpu;
 use nicforge_stages::l5p::Command;
 use nicforge_units::Cycles;
 
-use super::app::Role;
+use super::service::STORAGE_PORT;
 use super::source::MessagePlace;
 pub use nvme::Buffers;
 use nvme::NvmeLayer;
 use options::{LayerFive, RecordsBy};
+use plan::cycles;
+pub use plan::{RecordCosts, RecordCounts, RecordPlan};
 use tls::TlsLayer;
 
 /// Bytes of a page.
@@ -52,49 +54,6 @@ pub type SharedRecords = Rc<RefCell<RecordFlow>>;
 /// A record that is not what its sender wrote: the connection cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged;
-
-/// What records cost a core.
-#[derive(Clone, Copy, Debug)]
-pub struct RecordCosts {
-    /// Each record.
-    pub record: Cycles,
-    /// Each byte that a core encrypts, in cycles.
-    pub encrypt: f64,
-    /// Each byte that a core decrypts, in cycles.
-    pub decrypt: f64,
-    /// Each page of data that comes.
-    pub page: Cycles,
-    /// A digest that a core computes, beside its bytes.
-    pub digest: Cycles,
-    /// Each byte of a digest, in cycles.
-    pub digest_byte: f64,
-    /// A special descriptor for the NIC, or an answer to it.
-    pub command: Cycles,
-    /// A buffer that the NIC is told of.
-    pub buffer: Cycles,
-}
-
-/// What a host's records are like.
-#[derive(Clone, Copy, Debug)]
-pub struct RecordPlan {
-    /// Their protocol.
-    pub layer: LayerFive,
-    /// Which end of connections this is.
-    pub role: Role,
-    /// Who works on them.
-    pub by: RecordsBy,
-    /// The NIC runs TCP, too: it gets and gives plaintext, and keeps no context beside its connection. The bytes are made
-    /// here all the same; the time is the NIC's.
-    pub is_dependent: bool,
-    /// Content of a record at most, in bytes.
-    pub content_max: u32,
-    /// The number of the first context on the NIC; each connection has two.
-    pub first_context: u32,
-    /// Buffers of the first connection's answers; those of the others follow.
-    pub buffers: Buffers,
-    /// What they cost a core.
-    pub costs: RecordCosts,
-}
 
 /// Where a connection's streams begin, and which contexts of the NIC they have.
 #[derive(Clone, Copy, Debug)]
@@ -110,23 +69,6 @@ struct Beginning {
 enum Layer {
     Tls(Box<TlsLayer>),
     Nvme(Box<NvmeLayer>),
-}
-
-/// How records came.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RecordCounts {
-    /// Records that were written.
-    pub sent: u64,
-    /// Records on which the NIC did all the work.
-    pub offloaded: u64,
-    /// Records on which it did a part; software did that part again.
-    pub partly_offloaded: u64,
-    /// Records on which software did the work.
-    pub not_offloaded: u64,
-    /// Bytes that software encrypted again.
-    pub encrypted_again_bytes: u64,
-    /// Bytes that the NIC put where they belong, so that no core copied them.
-    pub placed_bytes: u64,
 }
 
 /// The records of one end of a connection.
@@ -155,24 +97,6 @@ impl Layer5 for SentRecords {
     fn l5o_resync_rx_req(&mut self, _tcpsn: Seq) {}
 }
 
-impl RecordCosts {
-    fn digest_of(&self, bytes: u64) -> Cycles {
-        Cycles(self.digest.0 + cycles(self.digest_byte, bytes).0)
-    }
-}
-
-impl RecordPlan {
-    /// The state that a context of `flow` begins with.
-    fn state_of(&self, flow: &FlowKey) -> State {
-        if self.layer == LayerFive::Nvme { NvmeState::state(nvme::DIGESTS) } else { tls::state_of(flow) }
-    }
-
-    /// The protocol's name in the registry.
-    fn protocol(&self) -> &'static str {
-        if self.layer == LayerFive::Nvme { "nvme_tcp" } else { "tls" }
-    }
-}
-
 impl RecordPlan {
     /// Whether a NIC works on them that knows nothing of TCP.
     fn is_autonomous(&self) -> bool {
@@ -199,9 +123,7 @@ impl RecordFlow {
         let Beginning { outward, transmit, receive, receive_context, .. } = beginning;
         let layer = match plan.layer {
             LayerFive::Nvme => {
-                let Buffers { at, each, count } = plan.buffers;
-                let at = at + flow as u64 * u64::from(count) * u64::from(each);
-                let buffers = Buffers { at, each, count };
+                let buffers = plan.buffers.of(flow);
                 Layer::Nvme(Box::new(NvmeLayer::new(plan.role, transmit.tcpsn, receive.tcpsn, buffers)))
             }
             _ => Layer::Tls(Box::new(TlsLayer::new(&outward, receive, receive_context))),
@@ -222,6 +144,16 @@ impl RecordFlow {
     /// Who works on them.
     pub fn by(&self) -> RecordsBy {
         self.plan.by
+    }
+
+    /// Whether no core copies payload, as if a NIC had put it where it belongs.
+    pub fn leaves_copies_out(&self) -> bool {
+        self.plan.layer == LayerFive::Nvme && self.plan.by == RecordsBy::Emulated
+    }
+
+    /// Whether a server reads them from a target.
+    pub fn is_storage(&self) -> bool {
+        self.beginning.outward.ports[1] == STORAGE_PORT
     }
 
     /// The content of the next record, of `left` bytes that shall go.
@@ -360,10 +292,11 @@ impl RecordFlow {
                 Layer::Nvme(layer) => layer.asked(tcpsn),
             }
         }
-        if received.is_placed {
+        let is_placed = received.is_placed || self.leaves_copies_out();
+        if is_placed {
             self.placed_bytes += bytes as u64;
         }
-        received.is_placed
+        is_placed
     }
 
     /// The peer has everything before `tcpsn`.
@@ -384,8 +317,4 @@ impl std::fmt::Debug for RecordFlow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RecordFlow").field("plan", &self.plan).field("written", &self.written).finish_non_exhaustive()
     }
-}
-
-fn cycles(each: f64, bytes: u64) -> Cycles {
-    Cycles((each * bytes as f64).round() as u64)
 }

@@ -33,12 +33,25 @@ const DATA_LENGTH_AT: usize = COMMON_BYTES + 8;
 /// Where a host's answers belong.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffers {
-    /// The first buffer of the connection.
+    /// The first buffer of the first connection.
     pub at: Addr,
     /// Bytes of each.
     pub each: u32,
-    /// How many there are.
+    /// How many a connection has.
     pub count: u32,
+    /// All connections have the same.
+    pub is_shared: bool,
+}
+
+impl Buffers {
+    /// Nothing is put anywhere.
+    pub const NONE: Buffers = Buffers { at: Addr(0), each: 0, count: 0, is_shared: true };
+
+    /// Those of connection `flow`.
+    pub fn of(self, flow: usize) -> Buffers {
+        let before = if self.is_shared { 0 } else { flow as u64 * u64::from(self.count) * u64::from(self.each) };
+        Buffers { at: self.at + before, ..self }
+    }
 }
 
 /// Both directions of a connection.
@@ -101,7 +114,7 @@ impl NvmeLayer {
 
     /// What the NIC has to know before a request leaves: where its answer belongs.
     pub fn placement(&self, place: MessagePlace) -> Option<(RrStateId, RrState)> {
-        let Buffers { at, each, count } = self.buffers;
+        let Buffers { at, each, count, .. } = self.buffers;
         let slot = place.number % u64::from(count.max(1));
         let piece = Piece { address: at.0 + slot * u64::from(each), bytes: each };
         (self.role == Role::Client).then(|| (command_state(place.number as u16), RrState { pieces: vec![piece] }))

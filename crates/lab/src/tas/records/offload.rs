@@ -14,8 +14,9 @@ use nicforge_platform::sim::SimCpu;
 use nicforge_platform::{Cpu, Register};
 use nicforge_stages::l5p::{Command, mark, report};
 use nicforge_tcp::stack::ConnectionId;
+use nicforge_units::Cycles;
 
-use super::super::service::Service;
+use super::super::service::{STORAGE_PORT, Service};
 use super::{Beginning, RecordFlow, RecordPlan, SharedRecords};
 
 /// The stage's registers: the host's NIC has no other stage.
@@ -24,15 +25,22 @@ const ANSWERS: u32 = registers::STAGES;
 /// Records of a service's connections.
 pub struct Records {
     plan: Option<RecordPlan>,
+    /// Those of a connection to a target.
+    storage: Option<RecordPlan>,
     flows: Vec<Option<SharedRecords>>,
     /// Commands that the NIC has not got.
     commands: Vec<Command>,
 }
 
 impl Records {
-    /// For so many connections; without a plan there are no records.
-    pub fn new(plan: Option<RecordPlan>, connections: usize) -> Records {
-        Records { plan, flows: vec![None; connections], commands: Vec::new() }
+    /// For so many connections, and for one to a target; without a plan there are no records.
+    pub fn new([plan, storage]: [Option<RecordPlan>; 2], connections: usize) -> Records {
+        Records { plan, storage, flows: vec![None; connections], commands: Vec::new() }
+    }
+
+    /// What a core pays to tell the NIC of something.
+    fn command_cost(&self) -> Cycles {
+        self.plan.or(self.storage).map_or(Cycles(0), |plan| plan.costs.command)
     }
 
     /// Those of a connection.
@@ -47,7 +55,7 @@ impl Records {
 
     /// Whether the NIC works on them.
     pub fn is_offloaded(&self) -> bool {
-        self.plan.is_some_and(|plan| plan.by.is_nic())
+        self.plan.is_some_and(|plan| plan.by.is_nic()) || self.storage.is_some_and(|plan| plan.by.is_nic())
     }
 
     /// Whether the NIC has to be told of something.
@@ -57,7 +65,8 @@ impl Records {
 
     /// A connection opened, whose streams begin there.
     fn begin(&mut self, flow: usize, outward: FlowKey, starts: [Seq; 2]) {
-        let Some(plan) = self.plan else { return };
+        let is_storage = outward.ports[1] == STORAGE_PORT;
+        let Some(plan) = (if is_storage { self.storage } else { self.plan }) else { return };
         let records = plan.begin(flow, outward, starts);
         if plan.by.is_nic() {
             self.create(&plan, &records.beginning);
@@ -127,9 +136,9 @@ impl Service {
     }
 
     fn send_command(&mut self, cpu: &mut SimCpu, command: &Command) -> bool {
-        let (Some(frame), Some(plan)) = (command.to_frame(), self.records.plan) else { return true };
+        let Some(frame) = command.to_frame() else { return true };
         let Some(mbuf) = self.wire.pool.take(cpu) else { return false };
-        cpu.work(plan.costs.command);
+        cpu.work(self.records.command_cost());
         cpu.bytes_mut(data_of(mbuf), frame.len()).copy_from_slice(&frame);
         let packet = Packet::in_buffer(mbuf, frame.len() as u32, cpu.now());
         let is_sent = self.wire.transmit.push(cpu, &packet, true).is_ok();
@@ -172,11 +181,12 @@ impl Service {
 
     /// Answers the NIC's questions about a connection, as far as its records were read, and takes what it has to be told.
     pub(in crate::tas) fn answer(&mut self, cpu: &mut SimCpu, flow: usize) {
-        let (Some(records), Some(plan)) = (self.records.of(flow).cloned(), self.records.plan) else { return };
+        let Some(records) = self.records.of(flow).cloned() else { return };
+        let cost = self.records.command_cost();
         let mut records = records.borrow_mut();
         self.records.commands.append(&mut records.commands);
         for answer in records.take_answers() {
-            cpu.work(plan.costs.command);
+            cpu.work(cost);
             let mut write = |index, value| cpu.mmio_write(Register { device: 0, index: ANSWERS + index }, value);
             write(0, records.beginning.receive_context.0.into());
             write(1, answer.tcpsn.0.into());

@@ -23,6 +23,8 @@ choice! {
         Nic = "nic",
         /// The NIC. Data of the page cache stays where it is.
         NicZeroCopy = "nic_zero_copy",
+        /// A NIC that costs nothing to drive: cores leave ciphers, digests and copies of payload out, and the work costs nobody anything.
+        Emulated = "emulated",
     }
 }
 
@@ -33,6 +35,8 @@ choice! {
         Memory = "memory",
         /// Files in the page cache.
         PageCache = "page_cache",
+        /// Files on a target behind NVMe/TCP, a third host that costs nothing; each is read before its answer leaves.
+        Storage = "storage",
     }
 }
 
@@ -43,13 +47,17 @@ options! {
         rpc_layer5: LayerFive = LayerFive::Plain, "", LayerFive::ALLOWED;
         /// Where the server's answers come from.
         rpc_answer_from: AnswerFrom = AnswerFrom::Memory, "", AnswerFrom::ALLOWED;
-        /// Files in the page cache, all together.
+        /// Files in the page cache, all together; with a target, the memory that files are read into.
         rpc_files_mib: u64 = 128, "MiB", Allowed::Whole(1, 65536),
             source "autonomous offloads, nginx with everything in the page cache: 128 MiB of files";
-        /// The server's drive; answers wait for it.
+        /// The server's drive, or its target's; answers wait for it.
         rpc_drive_gbps: Option<f64> = None, "Gbit/s", Allowed::Number(0.001, 10_000.0), default "no drive";
         /// Time that the drive adds to a read.
         rpc_drive_us: f64 = 10.0, "µs", Allowed::Number(0.0, 1e6), source "Intel product brief, Optane P4800X: 10 µs";
+        /// Reads that each of the server's cores has at its target at a time.
+        rpc_storage_depth: u32 = 128, "reads", Allowed::Whole(1, 1024), source "Linux, nvme-tcp: a queue of 128 commands for each core";
+        /// The server's own work for a read from its target.
+        rpc_storage_work_cycles: u32 = 11700, "cycles", Allowed::Whole(0, 1_000_000), source "as fio's for a read, fitted to o-c5: block layer, page cache, waking";
     }
 }
 
@@ -58,6 +66,8 @@ options! {
     pub struct NvmeOptions {
         /// Who checks digests and places data at the clients: the NIC, or a core that copies.
         nvme_clients: RecordsBy = RecordsBy::Software, "", RecordsBy::ALLOWED;
+        /// The same for what a server reads from its target.
+        nvme_server: RecordsBy = RecordsBy::Software, "", RecordsBy::ALLOWED;
         /// Data of a PDU at most.
         nvme_pdu_kib: u32 = 256, "KiB", Allowed::Whole(1, 1024);
         /// Instructions for a PDU beside those for its bytes.
@@ -98,6 +108,6 @@ options! {
 impl RecordsBy {
     /// Whether the NIC does it.
     pub fn is_nic(self) -> bool {
-        self != RecordsBy::Software
+        matches!(self, RecordsBy::Nic | RecordsBy::NicZeroCopy)
     }
 }

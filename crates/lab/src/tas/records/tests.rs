@@ -134,6 +134,25 @@ fn the_nic_checks_digests_and_places_what_a_host_reads() {
     assert_eq!(count(&point, "l5p_commands_refused"), 0);
 }
 
+/// An emulated NIC is one that costs nothing to drive, and does no less.
+#[test]
+fn emulation_leaves_work_out_and_nothing_else() {
+    let rates = |settings: Settings, key: &str| {
+        ["software", "nic", "emulated"].map(|by| run(&settings.clone().with(key, by)).metrics.rpc_mps.unwrap())
+    };
+    let [software, nic, emulated] = rates(settings(), "tls_server");
+    assert!(nic > 1.2 * software && emulated >= nic && emulated < 1.2 * nic, "{software} {nic} {emulated}");
+    let reads = settings()
+        .with("rpc_layer5", "nvme")
+        .with("rpc_clients", "linux")
+        .with("rpc_free_clients", false)
+        .with("rpc_free_server", true)
+        .with("rpc_bytes", 16)
+        .with("rpc_in_flight", 4);
+    let [software, nic, emulated] = rates(reads, "nvme_clients");
+    assert!(nic > 1.1 * software && emulated >= nic && emulated < 1.2 * nic, "{software} {nic} {emulated}");
+}
+
 #[test]
 fn a_drive_bounds_the_rate_and_adds_its_latency() {
     let settings = settings().with("rpc_layer5", "plain").with("rpc_answer_bytes", 10_000).with("rpc_drive_gbps", 1.0);
@@ -142,12 +161,55 @@ fn a_drive_bounds_the_rate_and_adds_its_latency() {
     assert!(point.metrics.latency_us.unwrap().p50 > 300.0);
 }
 
+/// A server whose page cache is empty: it reads each file over NVMe/TCP from a third host before it sends it over TLS.
+#[test]
+fn a_server_reads_what_it_sends_from_a_target() {
+    let settings = settings()
+        .with("rpc_answer_from", "storage")
+        .with("rpc_in_flight", 4)
+        .with("rpc_app_cores", 2)
+        .with("tas_buffer_kib", 256)
+        .with("window_ms", 5.0);
+    let software = run(&settings);
+    let placed = run(&settings.clone().with("nvme_server", "nic"));
+    let both = run(&settings.clone().with("nvme_server", "nic").with("tls_server", "nic_zero_copy"));
+    let rate = |point: &PointRun| point.metrics.rpc_mps.unwrap();
+    assert!(rate(&placed) > 1.02 * rate(&software), "{} {}", rate(&placed), rate(&software));
+    assert!(rate(&both) > 1.3 * rate(&placed), "{} {}", rate(&both), rate(&placed));
+    assert_eq!(count(&software, "storage_placed_bytes"), 0);
+    assert!(count(&software, "storage_records_not_offloaded") > 20);
+    assert_eq!(count(&both, "storage_records_not_offloaded"), 0, "{:?}", both.metrics.stages);
+    assert!(count(&both, "storage_placed_bytes") > 60_000 * 20 && count(&both, "l5p_tx_bytes") > 60_000 * 20);
+    let slow = run(&settings.with("rpc_drive_gbps", 1.0));
+    assert!(slow.metrics.bandwidth_gbps.unwrap() < 1.3, "{:?}", slow.metrics.bandwidth_gbps);
+}
+
+/// Loss on all links: what is read and what is sent is right.
+#[test]
+fn a_server_with_a_target_survives_a_bad_network() {
+    let settings = settings()
+        .with("rpc_answer_from", "storage")
+        .with("nvme_server", "nic")
+        .with("tls_server", "nic_zero_copy")
+        .with("tas_buffer_kib", 256)
+        .with("link_loss", 0.01)
+        .with("link_reordered", 0.01)
+        .with("window_ms", 20.0);
+    let point = run(&settings);
+    assert!(count(&point, "storage_records_offloaded") > 0 && count(&point, "storage_records_not_offloaded") > 0);
+    assert!(count(&point, "records_recoveries") > 0, "{:?}", point.metrics.stages);
+    assert_eq!((count(&point, "l5p_tx_refused"), count(&point, "l5p_commands_refused")), (0, 0));
+}
+
 #[test]
 fn settings_that_cannot_go_together_are_refused() {
     let refused = |settings: Settings| settings.check(&machine()).is_err();
     assert!(refused(settings().with("tas_buffer_kib", 8)));
     assert!(refused(settings().with("rpc_layer5", "nvme")));
     assert!(refused(settings().with("l5p_contexts", 4)));
+    let storage = settings().with("rpc_answer_from", "storage");
+    assert!(refused(storage.clone().with("rpc_server", "tas")));
+    assert!(refused(storage.with("rpc_layer5", "nvme").with("rpc_bytes", 16)));
     assert!(!refused(settings()));
 }
 
