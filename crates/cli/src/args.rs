@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use nicforge_options::SECONDS_MAX;
 use nicforge_wire::rss::RssKey;
 
+use crate::examples::*;
+
 /// Nicforge: a network interface card whose contract with the host can be reshaped, and the
 /// host it is plugged into: simulated, or live.
 #[derive(Parser)]
@@ -20,6 +22,9 @@ pub enum Command {
     /// Simulate every point of a scenario, show the table, write the report
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunOptions),
+    /// Compare two runs: settings that differ, and metrics with a test of whether they do
+    #[command(after_help = DIFF_EXAMPLES)]
+    Diff(DiffOptions),
     /// Say what there is: interfaces, applications, stages, machines, scenarios, settings
     #[command(after_help = LIST_EXAMPLES)]
     List(ListOptions),
@@ -36,8 +41,8 @@ pub enum Command {
     Attach(AttachOptions),
     /// Run every point of a scenario simulated and live, and put both side by side
     #[cfg(target_os = "linux")]
-    #[command(after_help = COMPARE_EXAMPLES)]
-    Compare(CompareOptions),
+    #[command(name = "sim-vs-live", after_help = SIM_VS_LIVE_EXAMPLES)]
+    SimVsLive(SimVsLiveOptions),
     /// Know the machine that this runs on
     #[cfg(target_os = "linux")]
     Machine(MachineOptions),
@@ -117,9 +122,13 @@ pub struct RunOptions {
     /// Run on the machine of this file, or name, instead of the scenario's
     #[arg(long, value_name = "FILE")]
     pub machine: Option<PathBuf>,
-    /// Folder for report.json, points.csv and report.html [default: the scenario's name under out/]
+    /// Folder for report.json, points.csv and report.html [default: one of the run's own in out/ and the scenario's
+    /// name, where the link `latest` leads to it]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Run all points again, and replace the report of another run in --out
+    #[arg(long)]
+    pub force: bool,
     /// Print report.json to standard output instead of the table
     #[arg(long)]
     pub json: bool,
@@ -129,10 +138,27 @@ pub struct RunOptions {
     /// Points to run at once; the results are the same for every N
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = jobs)]
     pub jobs: usize,
+    /// Put these values beside those of the run, in tables and plots; columns as in points.csv
+    #[arg(long, value_name = "FILE.csv")]
+    pub overlay: Option<PathBuf>,
     /// Write the frames that the server sends to this capture, pcapng if its name ends in .pcapng;
     /// needs a scenario of one point and one server that measures a window
     #[arg(long, value_name = "FILE")]
     pub pcap_out: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub struct DiffOptions {
+    /// The first run: its folder, its report.json, or the folder of a scenario under out/ for the latest
+    pub first: PathBuf,
+    /// The second run
+    pub second: PathBuf,
+    /// Write a report of both, with plots over each other, into this folder
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Replace the report of another run in --out
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Args)]
@@ -235,7 +261,7 @@ pub struct AttachOptions {
 }
 
 #[derive(Args)]
-pub struct CompareOptions {
+pub struct SimVsLiveOptions {
     /// The scenario file
     pub scenario: PathBuf,
     #[command(flatten)]
@@ -246,9 +272,13 @@ pub struct CompareOptions {
     /// How long each point runs live; captures are played once
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = duration)]
     pub seconds: f64,
-    /// Folder for report.json, points.csv and report.html [default: the scenario's name and -compared under out/]
+    /// Folder for report.json, points.csv and report.html [default: a new one in out/, the scenario's name and
+    /// -sim-vs-live]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Replace the report of another run in --out
+    #[arg(long)]
+    pub force: bool,
     /// Print report.json to standard output instead of the table
     #[arg(long)]
     pub json: bool,
@@ -301,83 +331,3 @@ fn within(text: &str, least: u64, most: u64) -> Result<u64, String> {
     let number = text.parse().ok().filter(|number| (least..=most).contains(number));
     number.ok_or_else(|| format!("use a whole number from {least} to {most}"))
 }
-
-const TOP_EXAMPLES: &str = "\
-Examples:
-  nicforge list                               what there is
-  nicforge run scenarios/nat-200g.toml        the main job: NAT at 200 Gbit/s
-  nicforge check scenarios/nat-200g.toml      what that would run
-
-Exit codes: 0 fine, 1 failed, 2 wrong usage or input (then nothing is written).";
-
-const RUN_EXAMPLES: &str = "\
-Examples:
-  nicforge run scenarios/nat-200g.toml
-  nicforge run scenarios/nat-200g.toml --set app=lb --set cores=8
-  nicforge run scenarios/paper/rxb-02.toml --jobs 4 --out out/rings
-  nicforge run scenarios/nat-capture.toml --pcap FILE --pcap-out out/nat.pcap
-  nicforge run scenarios/nat-200g.toml --json --quiet > report.json
-
-`--set` on a key that the scenario varies or sweeps replaces all of its values.";
-
-const LIST_EXAMPLES: &str = "\
-Examples:
-  nicforge list
-  nicforge list settings
-  nicforge list machines --verbose
-  nicforge list registers sinic";
-
-const LIVE_EXAMPLES: &str = "\
-Examples:
-  nicforge live examples/nat-netns.toml --duration 60
-  nicforge live examples/capture.toml --set interface=rx_bisect
-  nicforge live examples/nat-netns.toml --metrics 127.0.0.1:9477
-
-Packet sockets and TAP devices need root, or CAP_NET_ADMIN and CAP_NET_RAW.";
-
-const ATTACH_EXAMPLES: &str = "\
-Examples:
-  nicforge live examples/nat-netns.toml --attach /run/nicforge.sock
-  nicforge attach /run/nicforge.sock
-  nicforge attach /run/nicforge.sock --worker 1";
-
-const COMPARE_EXAMPLES: &str = "\
-Examples:
-  nicforge compare scenarios/sim-against-live.toml
-  nicforge compare scenarios/sim-against-live.toml --machine machines/this-machine.toml --seconds 10
-  nicforge compare scenarios/nat-capture.toml --set nics=1 --set cores=1
-
-Live, frames come over a cable in memory: no PCIe and no wire. docs/live.md says what may be compared.";
-
-const MEASURE_EXAMPLES: &str = "\
-Examples:
-  nicforge machine measure
-  nicforge check scenarios/nat-200g.toml --machine machines/this-machine.toml --set cores=2
-  nicforge run scenarios/nat-200g.toml --machine machines/this-machine.toml --set cores=2
-
-Let nothing else run meanwhile. What cannot be measured without a NIC (PCIe, the NIC itself, the work
-of its driver) stands in from xeon-4216-cx5; the file gives the reason beside each number.";
-
-const CHECK_EXAMPLES: &str = "\
-Examples:
-  nicforge check scenarios/paper/rxb-03.toml
-  nicforge check scenarios/nat-200g.toml --set rx_entries=256";
-
-const NEW_EXAMPLES: &str = "\
-Examples:
-  nicforge new interface my_ring
-  nicforge new app my_app --path ~/my-app
-  nicforge new stage my_stage
-  nicforge new interface my_ring --path ~/my-ring --nicforge ~/nicforge";
-
-const RSS_EXAMPLES: &str = "\
-Examples:
-  nicforge rss scenarios/captures/sample.pcap --queues 4
-  nicforge rss scenarios/captures/sample.pcap --key symmetric";
-
-const CAPTURE_EXAMPLES: &str = "\
-Examples:
-  nicforge capture --out sample.pcap --packets 500
-  nicforge capture --out web.pcap --set packet_sizes=imix --set flows=64 --seed 7
-
-The settings are those of a scenario that describe traffic (`nicforge list settings`).";

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use nicforge_apps::AppError;
 use nicforge_lab::BuildError;
+use nicforge_lab::kept::KeptError;
 #[cfg(target_os = "linux")]
 use nicforge_lab::live::LiveRunError;
 use nicforge_lab::run::{RunError, SourceError};
@@ -57,6 +58,9 @@ pub enum CliError {
     #[cfg(target_os = "linux")]
     #[error(transparent)]
     Nvme(#[from] crate::nvme::NvmeError),
+    /// A finished point cannot be kept, or not be looked for.
+    #[error(transparent)]
+    Kept(#[from] KeptError),
     /// The report cannot be written.
     #[error(transparent)]
     Report(#[from] ReportError),

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use nicforge_lab::kept::{Keys, hash_of, program_hash};
 use nicforge_lab::machine::{Machine, load_machine};
 use nicforge_lab::record::of_scenario;
 use nicforge_lab::run::options::{Capture, Empirical};
 use nicforge_lab::run::{PointRun, RunError, at_fault, check_point, check_replay, line_of, traffic_source};
 use nicforge_lab::scenario::{Assignment, Point, Scenario, load_scenario, parse_override};
 use nicforge_options::{ConfigError, Place};
-use nicforge_record::Record;
+use nicforge_record::{MachineFile, Record, RunOrigin};
 use nicforge_wire::traffic::TrafficSource;
 
 use crate::args::Overrides;
@@ -45,9 +46,36 @@ impl Input {
         files
     }
 
+    /// The keys by which finished points are found, in their order.
+    pub fn keys(&self) -> Result<Vec<String>, CliError> {
+        let (mut keys, seed) = (Keys::default(), self.scenario.seed);
+        let each = self.points.iter().map(|point| Ok(keys.of_point(&self.machine, &point.settings, seed)?));
+        each.collect()
+    }
+
+    /// Which run this is, with points of `keys`.
+    pub fn origin(&self, keys: &[String], overrides: &Overrides) -> Result<RunOrigin, CliError> {
+        let Scenario { name, title, description, .. } = &self.scenario;
+        let program = program_hash()?;
+        let mut parts = vec![program, &self.machine.name, name, title, description];
+        let params: Vec<String> = self.points.iter().map(|point| format!("{:?}", point.params)).collect();
+        for ((point, params), key) in self.points.iter().zip(&params).zip(keys) {
+            parts.extend([point.variant.as_str(), params, key]);
+        }
+        let pcap = overrides.pcap.iter().map(|file| format!("pcap={}", file.display()));
+        let path = self.machine.file.display().to_string();
+        Ok(RunOrigin {
+            run: hash_of(parts),
+            program: program.to_owned(),
+            commit: option_env!("NICFORGE_COMMIT").map(str::to_owned),
+            machine_file: MachineFile { path, sha256: self.machine.hash.clone() },
+            overrides: overrides.set.iter().cloned().chain(pcap).collect(),
+        })
+    }
+
     /// The record of its points; `runs` in their order.
-    pub fn record(&self, runs: Vec<PointRun>, wall_seconds: f64) -> Record {
-        of_scenario(&self.scenario, &self.machine, &self.points, runs, wall_seconds)
+    pub fn record(&self, runs: Vec<PointRun>, origin: Option<RunOrigin>, wall_seconds: f64) -> Record {
+        of_scenario(&self.scenario, &self.machine, &self.points, runs, (origin, wall_seconds))
     }
 
     /// Says them on standard error.

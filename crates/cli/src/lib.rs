@@ -13,10 +13,10 @@
 mod args;
 mod capture;
 mod check;
-#[cfg(target_os = "linux")]
-mod compare;
+mod diff;
 mod error;
 mod estimate;
+mod examples;
 mod input;
 mod list;
 #[cfg(target_os = "linux")]
@@ -35,6 +35,8 @@ mod p4;
 mod registry;
 mod rss;
 mod run;
+#[cfg(target_os = "linux")]
+mod sim_vs_live;
 #[cfg(target_os = "linux")]
 mod sockets;
 
@@ -64,6 +66,7 @@ pub fn main(registry: Registry) -> ExitCode {
     let arguments = Arguments::parse();
     let result = match &arguments.command {
         Command::Run(options) => run::run(options),
+        Command::Diff(options) => diff::diff(options),
         Command::List(options) => list::list(options),
         Command::Check(options) => check::check(options),
         Command::Rss(options) => rss::rss(options),
@@ -72,7 +75,7 @@ pub fn main(registry: Registry) -> ExitCode {
         #[cfg(target_os = "linux")]
         Command::Attach(options) => live::attach(options),
         #[cfg(target_os = "linux")]
-        Command::Compare(options) => compare::compare(options),
+        Command::SimVsLive(options) => sim_vs_live::sim_vs_live(options),
         #[cfg(target_os = "linux")]
         Command::Machine(options) => match &options.command {
             MachineCommand::Measure(options) => machine::measure(options),

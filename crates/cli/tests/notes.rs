@@ -54,7 +54,7 @@ fn all_of_them_and_nothing_else_where_it_is_to_be_quiet() {
     assert!(of_run.contains("no frame came in the window"), "{of_run}");
     if cfg!(target_os = "linux") {
         let one = ["busiest_to_idlest=2", "nics=1", "cores=1"];
-        said(&["compare", "scenarios/nat-capture.toml"], &one);
+        said(&["sim-vs-live", "scenarios/nat-capture.toml"], &one);
     }
 }
 

@@ -103,7 +103,7 @@ fn a_folder_in_the_place_of_a_report_is_known_before_the_run() {
         let scenario = "scenarios/nat-capture.toml";
         refused(&folder, &["run", scenario, "--out", "o"], &[&says]);
         if cfg!(target_os = "linux") {
-            let compare = ["compare", scenario, "--set", "nics=1", "--set", "cores=1", "--out", "o"];
+            let compare = ["sim-vs-live", scenario, "--set", "nics=1", "--set", "cores=1", "--out", "o"];
             refused(&folder, &compare, &[&says]);
             let ports = "[[port]]\nread = \"scenarios/captures/sample.pcap\"\n";
             let live = format!("[live]\nname = \"l\"\n[settings]\napp = \"l2fwd\"\n{ports}");

@@ -10,7 +10,8 @@ fn a_program_runs_in_front_of_every_interface() {
     let folder = folder();
     for interface in nicforge_interfaces::Interfaces::shipped().of_rings() {
         let set = format!("interface=\"{interface}\"");
-        let mut arguments = vec!["run", "scenarios/p4-router.toml", "--quiet", "--out", "out", "--set", &set];
+        let mut arguments =
+            vec!["run", "scenarios/p4-router.toml", "--quiet", "--force", "--out", "out", "--set", &set];
         for short in ["window_ms=0.05", "warmup_ms=0.02", "flows=64", "cores=2", "offered_gbps=10"] {
             arguments.extend(["--set", short]);
         }

@@ -37,11 +37,15 @@ fn a_run_writes_its_report_and_says_where() {
     let output = nicforge(&folder, &short(&["run", "scenarios/nat-200g.toml"]));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
+    let folders = std::fs::read_dir(folder.path().join("out/nat-200g")).unwrap();
+    let folders = folders.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let own: Vec<String> = folders.filter(|name| !["points", "latest"].contains(&name.as_str())).collect();
+    let [own] = own.as_slice() else { panic!("a run has one folder: {own:?}") };
     for name in ["report.json", "points.csv", "report.html"] {
-        assert!(folder.path().join("out/nat-200g").join(name).is_file(), "{name}");
-        assert!(text.contains(&format!("wrote out/nat-200g/{name}")), "{text}");
+        assert!(folder.path().join("out/nat-200g/latest").join(name).is_file(), "{name}");
+        assert!(text.contains(&format!("wrote out/nat-200g/{own}/{name}")), "{text}");
     }
-    assert!(text.contains("next: open out/nat-200g/report.html"), "{text}");
+    assert!(text.contains("next: open out/nat-200g/latest/report.html"), "{text}");
     // No terminal: one line per finished point instead of a bar.
     assert_eq!(stderr(&output).lines().count(), 2, "{}", stderr(&output));
     assert!(stderr(&output).starts_with("1/2 priv_ring rx_entries=1024: "));

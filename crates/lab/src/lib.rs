@@ -2,6 +2,7 @@
 
 mod assembly;
 mod counts;
+pub mod kept;
 #[cfg(target_os = "linux")]
 pub mod live;
 pub mod machine;

@@ -7,12 +7,14 @@
 mod comparison;
 mod cores;
 mod facts;
+mod interval;
 mod metrics;
+mod origin;
 mod settings;
 mod stages;
 mod timeline;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -20,7 +22,9 @@ use serde_json::{Map, Value};
 pub use comparison::{ComparedRow, Comparison};
 pub use cores::CoreFigures;
 pub use facts::{Facts, Steadiness, Wire};
+pub use interval::{CONFIDENCE, Difference, Interval, SIGNIFICANT, warmup_end};
 pub use metrics::{CpuTime, CyclesPerPacket, Latency, Metrics, TupleTimes, drop_fraction};
+pub use origin::{MachineFile, Overlay, RunOrigin};
 pub use settings::{MachineParameter, Origin, Setting, share};
 pub use stages::StageFigures;
 pub use timeline::{Switch, TimelineEntry};
@@ -43,7 +47,13 @@ pub struct Record {
     pub simulated_seconds: Option<f64>,
     /// One per variant and swept value.
     pub points: Vec<PointRecord>,
-    /// Points on both grounds side by side; only of `nicforge compare`.
+    /// Which run it is, by what program, with what files; absent on the live ground.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<RunOrigin>,
+    /// Values of the user's own that stand beside those of the points.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overlays: Vec<Overlay>,
+    /// Points on both grounds side by side; only of `nicforge sim-vs-live`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comparisons: Vec<Comparison>,
     /// A line for headings; the scenario's name stands in when it is empty.
@@ -78,6 +88,12 @@ pub struct PointRecord {
     pub params: Map<String, Value>,
     /// What was measured.
     pub metrics: Metrics,
+    /// How sure the metrics are, by the metric's key as `points.csv` has it; empty where it is not known.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub intervals: BTreeMap<String, Interval>,
+    /// Seeds whose means the metrics are; empty for the run's seed alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seeds: Vec<u64>,
     /// The same of each core that runs the application; empty where it is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cores: Vec<CoreFigures>,

@@ -165,13 +165,19 @@ pub const OCCASIONAL: [Metric; 6] = [
     metric("requests_misdirected", "requests misdirected", Unit::Plain(""), Less, Some("misdirected"), |m| m.requests_misdirected.map(|count| count as f64)),
 ];
 
+/// Every metric.
+pub fn all() -> impl Iterator<Item = &'static Metric> {
+    std::iter::once(&NO_DROP).chain(&METRICS).chain(&OCCASIONAL)
+}
+
+/// The keys of all metrics, as `points.csv` has them.
+pub fn metric_keys() -> Vec<&'static str> {
+    all().map(|metric| metric.key).collect()
+}
+
 /// All metrics that at least one of `points` has.
 pub fn measured<'a>(points: impl Iterator<Item = &'a Metrics> + Clone) -> Vec<&'static Metric> {
-    std::iter::once(&NO_DROP)
-        .chain(&METRICS)
-        .chain(&OCCASIONAL)
-        .filter(|metric| is_measured(metric, &mut points.clone()))
-        .collect()
+    all().filter(|metric| is_measured(metric, &mut points.clone())).collect()
 }
 
 /// Those that do not always apply, as far as at least one of `points` has them.
@@ -194,11 +200,7 @@ pub fn rate(metrics: &Metrics) -> f64 {
 
 /// The metric of a key that is in the table above.
 pub fn by_key(key: &str) -> &'static Metric {
-    std::iter::once(&NO_DROP)
-        .chain(&METRICS)
-        .chain(&OCCASIONAL)
-        .find(|metric| metric.key == key)
-        .expect("callers name keys of the table above")
+    all().find(|metric| metric.key == key).expect("callers name keys of the table above")
 }
 
 /// Causes of drops in any of `points`, sorted.

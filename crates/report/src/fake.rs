@@ -111,8 +111,8 @@ fn record(scenario: &str, title: &str, description: &str, points: Vec<PointRecor
         io_way_bytes: Some(4 << 20),
         wall_seconds: 12.5,
         simulated_seconds: Some(0.02 * points.len() as f64),
-        comparisons: Vec::new(),
         points,
+        ..Record::default()
     }
 }
 

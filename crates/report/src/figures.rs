@@ -4,12 +4,12 @@ mod latency;
 mod parts;
 mod timeline;
 
-use nicforge_record::{PointRecord, Record};
+use nicforge_record::{Overlay, PointRecord, Record};
 
-use super::ReportError;
 use super::columns::{Metric, by_key};
 use super::plots::{Axis, Bars, Group, Lines, Series};
 use super::shape::{Facet, Shape};
+use super::{ReportError, beside};
 
 /// A heading with one or more plots and the key to their colours.
 pub struct Figure {
@@ -89,8 +89,8 @@ pub fn figures(record: &Record) -> Result<Vec<Figure>, ReportError> {
         if !metrics.is_empty() && !superseded {
             // Bars carry their names; lines need a legend.
             let (panels, legend) = match shape.x {
-                Some(_) => (over_x(&shape, &metrics)?, variant_legend(&shape)),
-                None => (compared(&shape, &metrics)?, Vec::new()),
+                Some(_) => (over_x(record, &shape, &metrics)?, legend_with_own(record, &shape)),
+                None => (compared(record, &shape, &metrics)?, Vec::new()),
             };
             figures.push(Figure {
                 title: title.into(),
@@ -123,6 +123,37 @@ fn variant_legend(shape: &Shape) -> Vec<LegendEntry> {
     legend_of(shape.variants.iter().map(|variant| variant.to_string()))
 }
 
+/// The same where own values lie in the plots, too.
+fn legend_with_own(record: &Record, shape: &Shape) -> Vec<LegendEntry> {
+    let own: Vec<String> = beside::series(record).iter().map(|series| format!("{series}, own")).collect();
+    if own.is_empty() {
+        return variant_legend(shape);
+    }
+    legend_of(shape.variants.iter().map(|variant| variant.to_string()).chain(own))
+}
+
+/// Series of own values of `metric` in `facet`, behind those of the variants.
+fn own_series(record: &Record, shape: &Shape, facet: &Facet, metric: &Metric) -> Vec<Series> {
+    let x = shape.x.unwrap_or("");
+    // What the facet's points have in common, except x.
+    let is_here = |overlay: &&Overlay| {
+        let others =
+            overlay.params.iter().filter(|(key, _)| *key != x).map(|(key, value)| (key.clone(), value.clone()));
+        let others = Overlay { params: others.collect(), ..(*overlay).clone() };
+        facet.points.iter().any(|point| beside::is_about(&others, record, point))
+    };
+    let of = |(number, series): (usize, &&str)| {
+        let rows = record.overlays.iter().filter(|overlay| overlay.series == **series).filter(is_here);
+        let value = |overlay: &Overlay| {
+            Some((overlay.params.get(x)?.as_f64()?, metric.unit.shown(*overlay.values.get(metric.key)?)))
+        };
+        let mut points: Vec<(f64, f64)> = rows.filter_map(value).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Series { index: shape.variants.len() + number, points, marked: true, dashed: true }
+    };
+    beside::series(record).iter().enumerate().map(of).collect()
+}
+
 /// Least extent of an axis, so that negligible values do not fill a plot.
 fn least_scale(unit: &str) -> f64 {
     match unit {
@@ -149,7 +180,7 @@ fn heading(metric: Option<&str>, facet: &Facet) -> String {
     parts.collect::<Vec<_>>().join(" · ")
 }
 
-fn over_x(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<Panel>, ReportError> {
+fn over_x(record: &Record, shape: &Shape, metrics: &[&Metric]) -> Result<Vec<Panel>, ReportError> {
     let x = shape.x.unwrap_or("");
     let mut panels = Vec::new();
     for facet in &shape.facets {
@@ -168,7 +199,13 @@ fn over_x(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<Panel>, ReportError>
                 x_axis: shape.x_axis,
                 y_axis: Axis::Linear,
                 y_at_least: scale(shape, metric),
-                series: shape.variants.iter().enumerate().map(line).collect(),
+                series: shape
+                    .variants
+                    .iter()
+                    .enumerate()
+                    .map(line)
+                    .chain(own_series(record, shape, facet, metric))
+                    .collect(),
                 marks: Vec::new(),
             };
             let heading = heading((metrics.len() > 1).then_some(metric.label), facet);
@@ -178,7 +215,7 @@ fn over_x(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<Panel>, ReportError>
     Ok(panels)
 }
 
-fn compared(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<Panel>, ReportError> {
+fn compared(record: &Record, shape: &Shape, metrics: &[&Metric]) -> Result<Vec<Panel>, ReportError> {
     let mut panels = Vec::new();
     for facet in &shape.facets {
         for metric in metrics {
@@ -187,12 +224,21 @@ fn compared(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<Panel>, ReportErro
                 let index = shape.variants.iter().position(|variant| *variant == point.variant)?;
                 Some(Group { label: point.variant.clone(), parts: vec![(index, value)] })
             };
+            let own = |overlay: &Overlay| {
+                if !facet.points.iter().any(|point| beside::is_about(overlay, record, point)) {
+                    return None;
+                }
+                let value = metric.unit.shown(*overlay.values.get(metric.key)?);
+                let number = beside::series(record).iter().position(|series| *series == overlay.series)?;
+                let label = format!("{}, own", overlay.series);
+                Some(Group { label, parts: vec![(shape.variants.len() + number, value)] })
+            };
             let bars = Bars {
                 alternative: format!("{} by variant {}", metric.label, facet.label),
                 x_label: format!("{} ({})", metric.label, metric.unit.name()),
                 at_least: scale(shape, metric),
                 stacked: false,
-                groups: facet.points.iter().filter_map(bar).collect(),
+                groups: facet.points.iter().filter_map(bar).chain(record.overlays.iter().filter_map(own)).collect(),
             };
             let heading = heading((metrics.len() > 1).then_some(metric.label), facet);
             panels.push(Panel { heading, svg: bars.draw()? });

@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use nicforge_record::Record;
 
+use super::beside;
 use super::columns::{Metric, drop_causes, measured};
 use super::comparison;
 use super::figures::{Figure, LegendEntry, Panel, figures};
@@ -35,6 +36,7 @@ pub fn to_html(record: &Record) -> Result<String, ReportError> {
     page += &headline(record);
     page += &comparison::section(record);
     page += &summary(record);
+    page += &beside::section(record);
     page += "<div class=\"figures\">\n";
     for figure in figures(record)? {
         page += &section(&figure);
@@ -92,6 +94,8 @@ fn facts(record: &Record) -> String {
         ("simulated", record.simulated_seconds.map_or_else(String::new, seconds)),
         ("took", seconds(record.wall_seconds)),
         ("version", record.version.clone()),
+        ("run", record.origin.as_ref().map_or_else(String::new, |origin| origin.run.chars().take(8).collect())),
+        ("commit", record.origin.as_ref().and_then(|origin| origin.commit.clone()).unwrap_or_default()),
     ];
     let capacities = [("LLC", record.llc_bytes), ("I/O ways", record.io_way_bytes)];
     facts.extend(capacities.into_iter().filter_map(|(name, value)| Some((name, bytes(value? as f64)))));

@@ -3,9 +3,11 @@
 //! Everything here is a function of the [`Record`]. The JSON is its serialisation, so all other forms can be made
 //! again from `report.json`.
 
+mod beside;
 mod columns;
 mod comparison;
 mod csv;
+mod diff;
 mod figures;
 mod findings;
 mod html;
@@ -19,9 +21,10 @@ use std::path::{Path, PathBuf};
 
 use nicforge_record::Record;
 
-pub use columns::rate;
+pub use columns::{metric_keys, rate};
 pub use comparison::{LiveSide, compare, comparison_table};
 pub use csv::to_csv;
+pub use diff::{Diff, diff, diff_table, over_each_other};
 pub use findings::{CHECKSUM_REMEDY, Finding, findings};
 pub use html::to_html;
 pub use terminal::table;

@@ -63,6 +63,10 @@ impl<'a> Shape<'a> {
                 None => facets.push(Facet { label, points: vec![point] }),
             }
         }
+        if facets.len() > MOST_FACETS && facets.iter().all(|facet| is_no_line(facet)) {
+            // A sample: panels of one point each would say nothing, so all lie in one.
+            facets = vec![Facet { label: String::new(), points: record.points.iter().collect() }];
+        }
         Shape { x_axis: x.map_or(Axis::Linear, |key| axis_of(record, key)), variants, x, facets }
     }
 
@@ -77,6 +81,15 @@ impl<'a> Shape<'a> {
         series.sort_by(|a, b| a.x.total_cmp(&b.x));
         series
     }
+}
+
+/// Panels of one point of each variant that a figure has at most.
+const MOST_FACETS: usize = 8;
+
+/// Whether no variant has two points in `facet`.
+fn is_no_line(facet: &Facet<'_>) -> bool {
+    let mut points = facet.points.iter();
+    points.all(|point| facet.points.iter().filter(|other| other.variant == point.variant).count() == 1)
 }
 
 /// What is compared, in order of appearance.

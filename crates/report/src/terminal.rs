@@ -3,6 +3,7 @@
 
 use nicforge_record::{PointRecord, Record};
 
+use super::beside;
 use super::columns::{Metric, measured};
 use super::csv::plain;
 use super::findings::{changes, unfinished_checksums};
@@ -28,6 +29,7 @@ pub fn table(record: &Record) -> String {
     }
     table += &variants(&of_variants);
     table += &time_line(record, &keys);
+    table += &beside::lines(record);
     table += &stages(record);
     if let Some(checksums) = unfinished_checksums(record) {
         table += &format!("\n{checksums}\n");

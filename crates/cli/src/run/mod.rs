@@ -1,5 +1,8 @@
 //! `nicforge run`: all points of a scenario, the table, the report.
 
+mod kept;
+mod overlay;
+mod place;
 mod progress;
 mod queue;
 
@@ -9,8 +12,12 @@ use std::time::Instant;
 use nicforge_lab::run::options::{Measure, Measurement, Run};
 use nicforge_lab::run::{PointRun, RunIo, run_point};
 use nicforge_lab::scenario::Point;
+use nicforge_record::Record;
 use nicforge_report::{table, to_json, write_all};
 use nicforge_wire::capture::part_of;
+
+use kept::Kept;
+pub use place::{Place, refuse_other_run};
 use progress::Progress;
 
 use crate::args::RunOptions;
@@ -22,21 +29,35 @@ use crate::outputs::{Made, Named, keep_apart, of_report};
 /// Runs the scenario.
 pub fn run(options: &RunOptions) -> Result<(), CliError> {
     let input = load(&options.scenario, &options.overrides, options.machine.as_deref())?;
-    let folder = options.out.clone().unwrap_or_else(|| Path::new("out").join(&input.scenario.name));
-    let mut made = check_outputs(&input, options, &folder)?;
+    let overlays = match &options.overlay {
+        Some(file) => overlay::read(file, &input.points)?,
+        None => Vec::new(),
+    };
+    let keys = input.keys()?;
+    let origin = input.origin(&keys, &options.overrides)?;
+    let place = Place::of(options.out.as_deref(), &input.scenario.name, &origin.run);
+    let folder = place.folder.as_path();
+    let mut made = check_outputs(&input, options, &place, &origin.run)?;
     input.print_notes();
     let started = Instant::now();
+    let anew = options.force || options.pcap_out.is_some();
+    let kept = Kept::open(&place.points, keys, anew)?;
+    kept.say_what_is_there();
+    #[cfg(target_os = "linux")]
+    kept.say_what_is_there_on_signals()?;
     let progress = Progress::new(&input.points, options);
-    let runs = run_points(&input, options, &progress);
+    let runs = run_points(&input, options, &progress, &kept);
     progress.finish();
     if runs.is_err() {
+        kept.say_how_to_continue();
         made.take_back();
     }
     let wall_seconds = started.elapsed().as_secs_f64();
     let runs = runs?;
     print_notes_of_runs(&input, &runs);
-    let record = input.record(runs, wall_seconds);
-    let mut files = write_all(&record, &folder)?;
+    let record = Record { overlays, ..input.record(runs, Some(origin), wall_seconds) };
+    let mut files = write_all(&record, folder).inspect_err(|_| kept.say_how_to_continue())?;
+    let shown = place.link_latest();
     files.extend(options.pcap_out.clone());
     if options.json {
         print(&to_json(&record))?;
@@ -44,7 +65,7 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
     if options.quiet {
         return Ok(());
     }
-    let closing = closing(&files, &folder);
+    let closing = closing(&files, &shown);
     if options.json {
         tell(&closing);
         return Ok(());
@@ -64,18 +85,23 @@ pub fn print_notes_of_runs(input: &Input, runs: &[PointRun]) {
 }
 
 /// What the outputs need, seen to before anything runs.
-fn check_outputs(input: &Input, options: &RunOptions, folder: &Path) -> Result<Made, CliError> {
-    let mut files = of_report(folder);
+fn check_outputs(input: &Input, options: &RunOptions, place: &Place, run: &str) -> Result<Made, CliError> {
+    let mut files = of_report(&place.folder);
     let mut made = Made::default();
-    if let Some(pcap) = &options.pcap_out {
-        let place = format!("--pcap-out {}", pcap.display());
-        can_be_captured(&input.points).map_err(|why| CliError::Usage(format!("{place}: {why}")))?;
-        files.extend([pcap, &part_of(pcap)].map(|path| Named::new(&place, path)));
-        keep_apart(&input.files(), &files)?;
-        made.file(&place, pcap)?;
+    let capture = options.pcap_out.as_ref().map(|pcap| (pcap, format!("--pcap-out {}", pcap.display())));
+    if let Some((pcap, by)) = &capture {
+        can_be_captured(&input.points).map_err(|why| CliError::Usage(format!("{by}: {why}")))?;
+        files.extend([pcap, &part_of(pcap)].map(|path| Named::new(by, path)));
     }
-    keep_apart(&input.files(), &files)?;
-    made.folder_of_report(folder)?;
+    let overlay = options.overlay.iter().map(|file| Named::new("--overlay", file));
+    keep_apart(&input.files().into_iter().chain(overlay).collect::<Vec<_>>(), &files)?;
+    if !options.force {
+        place.refuse_other_run(run)?;
+    }
+    if let Some((pcap, by)) = &capture {
+        made.file(by, pcap)?;
+    }
+    made.folder_of_report(&place.folder)?;
     Ok(made)
 }
 
@@ -101,15 +127,25 @@ fn can_be_captured(points: &[Point]) -> Result<(), String> {
     }
 }
 
-fn run_points(input: &Input, options: &RunOptions, progress: &Progress) -> Result<Vec<PointRun>, CliError> {
+fn run_points(
+    input: &Input,
+    options: &RunOptions,
+    progress: &Progress,
+    kept: &Kept,
+) -> Result<Vec<PointRun>, CliError> {
     queue::in_order(input.points.len(), options.jobs, |index| {
         let point = &input.points[index];
+        if let Some(run) = kept.take(index) {
+            progress.skip(index);
+            return Ok(run);
+        }
         let io = RunIo { pcap_out: options.pcap_out.clone() };
         let seed = input.scenario.seed;
         let mut tick = |share: f64, packets: u64| progress.tick(index, share, packets);
         let point_run = run_point(&input.machine, &point.settings, seed, &io, &mut tick).map_err(|cause| {
             CliError::Point { number: index + 1, variant: point.variant.clone(), cause: Box::new(cause.into()) }
         })?;
+        kept.keep(index, &point_run)?;
         progress.done(index, &point_run.metrics);
         Ok(point_run)
     })

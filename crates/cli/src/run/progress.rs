@@ -101,6 +101,14 @@ impl Progress {
         }
     }
 
+    /// Point `index` was done by an earlier command.
+    pub fn skip(&self, index: usize) {
+        if let Ok(mut state) = self.state.lock() {
+            state.points[index].0 = 1.0;
+            state.finished += 1;
+        }
+    }
+
     /// Takes the bar off the screen.
     pub fn finish(&self) {
         if let Some(bar) = &self.bar {

@@ -68,7 +68,7 @@ pub fn live(folder: &TempDir, file: &str) -> serde_json::Value {
 /// Simulates an application on a capture of the folder, with one port, and writes `sim.pcap`; its drops by cause.
 pub fn simulate(folder: &TempDir, app: &str, capture: &str, settings: &[&str]) -> serde_json::Value {
     let app = format!("app={app}");
-    let mut arguments = vec!["run", "scenarios/nat-capture.toml", "--quiet", "--out", "out-sim"];
+    let mut arguments = vec!["run", "scenarios/nat-capture.toml", "--quiet", "--force", "--out", "out-sim"];
     arguments.extend(["--pcap", capture, "--pcap-out", "sim.pcap"]);
     let usual = [app.as_str(), "nics=1", "offered_gbps=1", "table_entries=100000"];
     settings.iter().chain(&usual).for_each(|set| arguments.extend(["--set", set]));

@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use nicforge_platform::sim::Hardware;
 use nicforge_platform::sim::npu::NpuConfig;
 
+use crate::kept::sha256;
 use hardware::{AppSection, PlainFile};
 use integrated::IntegratedFile;
 pub(crate) use integrated::per_cycle;
@@ -44,6 +45,8 @@ pub struct Machine {
     pub name: String,
     /// The file, as it was found.
     pub file: PathBuf,
+    /// SHA-256 of the file's text, in hexadecimal digits.
+    pub hash: String,
     /// One line.
     pub title: String,
     /// What the model runs on.
@@ -110,6 +113,7 @@ pub fn parse_machine(text: &str, file: &Path) -> Result<Machine, ConfigError> {
     Ok(Machine {
         name: file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         file: file.to_path_buf(),
+        hash: sha256(text),
         title: title.unwrap_or_default(),
         hardware,
         integrated,

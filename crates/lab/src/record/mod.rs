@@ -2,9 +2,11 @@
 
 mod facts;
 
+use std::collections::BTreeMap;
+
 use nicforge_nic::DropCause;
 use nicforge_options::{Key, Owner, Place, Value};
-use nicforge_record::{MachineParameter, Origin, PointRecord, Record, Setting, Steadiness, share};
+use nicforge_record::{MachineParameter, Origin, PointRecord, Record, RunOrigin, Setting, Steadiness, share};
 
 #[cfg(target_os = "linux")]
 use crate::live::{Header, LiveConfig, LiveRun};
@@ -23,7 +25,7 @@ pub fn of_scenario(
     machine: &Machine,
     points: &[Point],
     runs: Vec<PointRun>,
-    wall_seconds: f64,
+    (origin, wall_seconds): (Option<RunOrigin>, f64),
 ) -> Record {
     let (llc_bytes, io_way_bytes) = capacities(machine, points);
     let simulated_seconds = runs.iter().map(|run| run.simulated.as_seconds()).sum();
@@ -33,6 +35,8 @@ pub fn of_scenario(
         variant: point.variant.clone(),
         params: point.params.clone(),
         metrics: run.metrics,
+        intervals: BTreeMap::new(),
+        seeds: Vec::new(),
         cores: run.cores,
         stages: run.stages,
         timeline: run.timeline,
@@ -50,6 +54,8 @@ pub fn of_scenario(
         wall_seconds,
         simulated_seconds: Some(simulated_seconds),
         points: points.iter().zip(runs).zip(settings).map(record).collect(),
+        origin,
+        overlays: Vec::new(),
         comparisons: Vec::new(),
         title: scenario.title.clone(),
         description: scenario.description.trim().to_string(),

@@ -27,6 +27,7 @@ use nicforge_options::ConfigError;
 use nicforge_record::{CoreFigures, Metrics, StageFigures, Steadiness, Switch, TimelineEntry};
 use nicforge_units::Time;
 use nicforge_wire::capture::CaptureWriteError;
+use serde::{Deserialize, Serialize};
 
 use self::options::{Measure, Measurement};
 use crate::assembly::BuildError;
@@ -173,7 +174,7 @@ pub fn run_point(
 }
 
 /// What a point measured, and how long it simulated.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PointRun {
     /// The measurements.
     pub metrics: Metrics,
@@ -182,6 +183,7 @@ pub struct PointRun {
     /// Stages of the server's NIC, if that runs TCP.
     pub stages: Vec<StageFigures>,
     /// Simulated time, warm-up included.
+    #[serde(with = "picoseconds")]
     pub simulated: Time,
     /// Why the window may not show a steady state.
     pub steadiness: Steadiness,
@@ -189,4 +191,18 @@ pub struct PointRun {
     pub timeline: Vec<TimelineEntry>,
     /// Every change of steering, in order.
     pub switches: Vec<Switch>,
+}
+
+/// A time as a whole number.
+mod picoseconds {
+    use nicforge_units::Time;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(time.as_ps())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
+        u64::deserialize(deserializer).map(Time::from_ps)
+    }
 }

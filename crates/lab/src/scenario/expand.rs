@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use nicforge_options::{Allowed, ConfigError, Place, Value};
 
-use super::{Assignment, Point, Scenario, Sweep, Variant};
+use super::{Assignment, Point, Scenario, Variant};
 use crate::machine::Machine;
 use crate::settings::{Catalogue, Settings};
 use crate::storm::MACHINE;
@@ -20,7 +20,7 @@ type Places = BTreeMap<&'static str, Place>;
 
 impl Scenario {
     /// All points: variants in file order, each with every combination of the sweep, the
-    /// last swept key changing fastest. A key of `overrides` replaces that key wherever the
+    /// last swept key changing fastest, and each combination with every row of the sample. A key of `overrides` replaces that key wherever the
     /// file sets, varies or sweeps it.
     ///
     /// # Errors
@@ -32,6 +32,11 @@ impl Scenario {
         catalogue: &Arc<Catalogue>,
     ) -> Result<Vec<Point>, ConfigError> {
         let scenario = self.overridden(overrides);
+        let rows = match &scenario.sample {
+            Some(sample) => sample.rows(self.seed, catalogue)?,
+            None => vec![Vec::new()],
+        };
+        let axes = scenario.axes();
         let shown = scenario.shown_keys(overrides);
         let mut points: Vec<Point> = Vec::new();
         let plain = Variant { name: None, place: Place::file(&self.file), settings: Vec::new() };
@@ -40,12 +45,12 @@ impl Scenario {
             some => some,
         };
         for variant in variants {
-            for swept in scenario.combinations() {
+            for swept in scenario.combinations(&rows) {
                 let assignments = scenario.settings.iter().chain(&variant.settings).chain(swept);
                 let (settings, places) = apply(machine, catalogue, assignments, &self.file)?;
                 let point = Point {
                     variant: self.name_of(variant, &settings),
-                    params: params(&settings, &shown, &scenario.sweep),
+                    params: params(&settings, &shown, &axes),
                     settings,
                     places: (places, variant.place.clone()),
                 };
@@ -86,6 +91,9 @@ impl Scenario {
             variant.settings.retain(|set| !replaced(set.key.name));
         }
         scenario.sweep.retain(|sweep| !replaced(sweep.values[0].key.name));
+        if let Some(sample) = &mut scenario.sample {
+            sample.drawn.retain(|drawn| !replaced(drawn.key.name));
+        }
         scenario.settings.extend_from_slice(overrides);
         scenario
     }
@@ -93,22 +101,22 @@ impl Scenario {
     /// Keys of `params`. Overridden keys stay, so that a report says what it was run with.
     fn shown_keys(&self, overrides: &[Assignment]) -> Vec<&'static str> {
         let varied = self.variants.iter().flat_map(|variant| &variant.settings);
-        let swept = self.sweep.iter().map(|sweep| &sweep.values[0]);
-        let named = varied.chain(swept).chain(overrides).map(|set| set.key.name);
-        named.chain(ALWAYS_SHOWN).collect()
+        let named = varied.chain(overrides).map(|set| set.key.name);
+        named.chain(self.axes()).chain(ALWAYS_SHOWN).collect()
     }
 
-    /// Every combination of the sweep's values.
-    fn combinations(&self) -> impl Iterator<Item = Vec<&Assignment>> {
+    /// Every combination of the sweep's values with each of `rows`.
+    fn combinations<'a>(&'a self, rows: &'a [Vec<Assignment>]) -> impl Iterator<Item = Vec<&'a Assignment>> {
         let count: usize = self.sweep.iter().map(|sweep| sweep.values.len()).product();
-        (0..count).map(|index| {
-            let mut rest = index;
+        (0..count * rows.len()).map(|index| {
+            let mut rest = index / rows.len();
             let mut chosen: Vec<&Assignment> = Vec::with_capacity(self.sweep.len());
             for sweep in self.sweep.iter().rev() {
                 chosen.push(&sweep.values[rest % sweep.values.len()]);
                 rest /= sweep.values.len();
             }
             chosen.reverse();
+            chosen.extend(&rows[index % rows.len()]);
             chosen
         })
     }
@@ -178,10 +186,10 @@ fn refuse_twins(points: &[Point], variants: &[Variant]) -> Result<(), ConfigErro
 }
 
 /// What counts in this point, and what is swept, which is the axis of plots.
-fn params(settings: &Settings, shown: &[&str], sweep: &[Sweep]) -> serde_json::Map<String, serde_json::Value> {
+fn params(settings: &Settings, shown: &[&str], axes: &[&str]) -> serde_json::Map<String, serde_json::Value> {
     let chosen = settings.chosen();
     let counts = |name: &str| chosen.iter().any(|owner| owner.declares(name));
-    let swept = |name: &str| sweep.iter().any(|sweep| sweep.values[0].key.name == name);
+    let swept = |name: &str| axes.contains(&name);
     let keys = settings.catalogue().vocabulary().keys().into_iter();
     keys.filter(|key| shown.contains(&key.name))
         .filter(|key| counts(key.name) || swept(key.name))

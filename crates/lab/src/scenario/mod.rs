@@ -9,6 +9,7 @@ mod assign;
 mod expand;
 mod find;
 mod parse;
+mod sample;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ pub(crate) use expand::find_file;
 pub use parse::parse_scenario;
 #[cfg(target_os = "linux")]
 pub(crate) use parse::{FILE_NAME, is_file_name};
+pub use sample::{Drawn, Method, Sample};
 
 /// Most points that one scenario may expand to.
 pub const MOST_POINTS: usize = 10_000;
@@ -50,6 +52,17 @@ pub struct Scenario {
     pub variants: Vec<Variant>,
     /// `[sweep]`, in file order.
     pub sweep: Vec<Sweep>,
+    /// `[sample]`.
+    pub sample: Option<Sample>,
+}
+
+impl Scenario {
+    /// Keys that are swept or sampled.
+    pub fn axes(&self) -> Vec<&'static str> {
+        let swept = self.sweep.iter().map(|sweep| sweep.values[0].key.name);
+        let sampled = self.sample.iter().flat_map(|sample| &sample.drawn).map(|drawn| drawn.key.name);
+        swept.chain(sampled).collect()
+    }
 }
 
 /// One `[[variant]]`.

@@ -5,10 +5,11 @@ use std::path::Path;
 use nicforge_options::{ConfigError, Field, Located, Node, Place, parse_tree, shorten};
 
 use super::assign::known_key;
-use super::{Assignment, MOST_POINTS, Scenario, Sweep, Variant};
+use super::sample::even;
+use super::{Assignment, MOST_POINTS, Sample, Scenario, Sweep, Variant};
 use crate::settings::Catalogue;
 
-const SECTIONS: [&str; 4] = ["scenario", "settings", "variant", "sweep"];
+const SECTIONS: [&str; 5] = ["scenario", "settings", "variant", "sweep", "sample"];
 const SCENARIO_KEYS: [&str; 5] = ["name", "title", "description", "machine", "seed"];
 
 /// Parses a scenario file's text; `file` is only for the errors.
@@ -25,8 +26,9 @@ pub fn parse_scenario(text: &str, file: &Path, catalogue: &Catalogue) -> Result<
         settings: Vec::new(),
         variants: Vec::new(),
         sweep: Vec::new(),
+        sample: None,
     };
-    let mut header = root.place.clone();
+    let (mut header, mut sample_place) = (root.place.clone(), root.place.clone());
     for field in root.table("a scenario file")? {
         match field.key.as_str() {
             "scenario" => {
@@ -36,13 +38,17 @@ pub fn parse_scenario(text: &str, file: &Path, catalogue: &Catalogue) -> Result<
             "settings" => scenario.settings = read_settings(&field.value, "[settings]", catalogue)?,
             "variant" => scenario.variants = read_variants(&field.value, catalogue)?,
             "sweep" => scenario.sweep = read_sweep(&field.value, catalogue)?,
+            "sample" => {
+                scenario.sample = Some(Sample::read(&field.value, catalogue)?);
+                sample_place = field.place.clone();
+            }
             _ => return Err(unknown_section(field, catalogue)),
         }
     }
     require(&scenario.name, "name", "name = \"my-scenario\"", &header)?;
     require(&scenario.machine, "machine", "machine = \"xeon-4216-cx5\"", &header)?;
     check_sweep_against_variants(&scenario)?;
-    check_points(&scenario)?;
+    check_points(&scenario, &sample_place)?;
     Ok(scenario)
 }
 
@@ -155,9 +161,12 @@ fn read_sweep(value: &Located, catalogue: &Catalogue) -> Result<Vec<Sweep>, Conf
 
 fn read_swept(field: &Field, catalogue: &Catalogue) -> Result<Sweep, ConfigError> {
     let key = known_key(&field.key, &field.place, catalogue)?;
+    if let Node::Table(_) = &field.value.node {
+        return Ok(Sweep { values: even(&field.value, key, catalogue)? });
+    }
     let Node::List(items) = &field.value.node else {
         let wrong = format!("the sweep of `{}` is {}", key.name, field.value.node.show());
-        let right = format!("write a list: {} = [{}]", key.name, field.value.node.show());
+        let right = format!("write a list: {} = [{}], or a range", key.name, field.value.node.show());
         return Err(ConfigError::new(&field.value.place, wrong, right));
     };
     if items.is_empty() {
@@ -182,17 +191,24 @@ fn read_swept(field: &Field, catalogue: &Catalogue) -> Result<Sweep, ConfigError
 
 fn check_sweep_against_variants(scenario: &Scenario) -> Result<(), ConfigError> {
     let swept = |key: &str| scenario.sweep.iter().any(|sweep| sweep.values[0].key.name == key);
+    let drawn = scenario.sample.iter().flat_map(|sample| &sample.drawn);
+    if let Some(both) = drawn.clone().find(|drawn| swept(drawn.key.name)) {
+        let wrong = format!("`{}` is swept and sampled", both.key.name);
+        return Err(ConfigError::new(&both.place, wrong, "keep it in [sweep] or in [sample]"));
+    }
+    let sampled = |key: &str| drawn.clone().any(|drawn| drawn.key.name == key);
     for variant in &scenario.variants {
-        if let Some(both) = variant.settings.iter().find(|set| swept(set.key.name)) {
-            let wrong = format!("`{}` is set by a variant and swept too", both.key.name);
-            let right = "keep it in [[variant]] or in [sweep]";
-            return Err(ConfigError::new(&both.place, wrong, right));
+        let mut set = variant.settings.iter();
+        if let Some(both) = set.find(|set| swept(set.key.name) || sampled(set.key.name)) {
+            let (does, section) = if swept(both.key.name) { ("swept", "sweep") } else { ("sampled", "sample") };
+            let wrong = format!("`{}` is set by a variant and {does} too", both.key.name);
+            return Err(ConfigError::new(&both.place, wrong, format!("keep it in [[variant]] or in [{section}]")));
         }
     }
     Ok(())
 }
 
-fn check_points(scenario: &Scenario) -> Result<(), ConfigError> {
+fn check_points(scenario: &Scenario, sample: &Place) -> Result<(), ConfigError> {
     let mut points = scenario.variants.len().max(1);
     for sweep in &scenario.sweep {
         points = points.saturating_mul(sweep.values.len());
@@ -200,7 +216,10 @@ fn check_points(scenario: &Scenario) -> Result<(), ConfigError> {
             return Err(too_many(&sweep.values[0].place));
         }
     }
-    Ok(())
+    match &scenario.sample {
+        Some(drawn) if points.saturating_mul(drawn.points) > MOST_POINTS => Err(too_many(sample)),
+        _ => Ok(()),
+    }
 }
 
 fn too_many(place: &Place) -> ConfigError {

@@ -2,6 +2,7 @@
 
 mod bad;
 mod expansion;
+mod sampling;
 
 use std::path::Path;
 

@@ -27,6 +27,7 @@ mod window;
 mod worker;
 
 pub(crate) use measure::run_point;
+pub(crate) use topology::MACHINES;
 
 /// In a name of a file it stands for the number of a machine, the first being 1.
 pub(crate) const MACHINE: &str = "{machine}";

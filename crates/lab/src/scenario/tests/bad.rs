@@ -214,3 +214,25 @@ fn overrides() {
     assert!(error("io_ways=12").starts_with("--set io_ways=12: 12 I/O ways wanted"));
     assert!(error("pcap=no/x").contains("looked for no/x)"));
 }
+
+#[test]
+fn ranges_and_samples() {
+    let sweep = |range: &str, parts: &[&str]| refused(&format!("[sweep]\nburst = {range}\n"), "5:9", parts);
+    sweep("{ from = 8 }", &["lacks an end", "burst = { from = 64, to = 4096, values = 7 }"]);
+    sweep("{ from = 8, to = 64 }", &["does not say how many values"]);
+    sweep("{ from = 64, to = 8, values = 3 }", &["goes from 64 to 8", "`from` is less than `to`"]);
+    sweep("{ from = 0, to = 8, values = 3, spacing = \"log\" }", &["and above 0"]);
+    sweep("{ from = 8, to = 99999999, values = 3 }", &["`burst` cannot be"]);
+    refused("[sweep]\nburst = { fom = 8 }\n", "5:11", &["did you mean `from`?"]);
+    refused("[sweep]\nburst = { from = 8, to = 9, values = 1 }\n", "5:38", &["`values` cannot be 1", "2 to 10000"]);
+    refused("[sweep]\napp = { from = 8, to = 9, values = 2 }\n", "5:7", &["takes no numbers", "a list of its values"]);
+    refused("[sample]\nburst = [8]\n", "4:1", &["no `points`"]);
+    refused("[sample]\npoints = 4\n", "4:1", &["draws no key"]);
+    refused("[sample]\npoints = 4\nmethod = \"latin\"\n", "6:10", &["`method` cannot be \"latin\""]);
+    refused("[sample]\npoints = 4\nburst = 8\n", "6:9", &["the sample of `burst` is 8"]);
+    refused("[sample]\npoints = 20000\nburst = [8]\n", "5:10", &["1 to 10000"]);
+    let both = "[sweep]\nburst = [8, 16]\n[sample]\npoints = 4\nburst = [8]\n";
+    refused(both, "8:9", &["`burst` is swept and sampled"]);
+    let many = "[sweep]\nburst = [8, 16]\n[sample]\npoints = 9000\nio_ways = [2, 5]\n";
+    refused(many, "6:2", &["more than 10000 points"]);
+}

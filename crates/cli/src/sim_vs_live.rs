@@ -1,6 +1,5 @@
-//! `nicforge compare`: a scenario on both grounds, side by side in one report.
+//! `nicforge sim-vs-live`: a scenario on both grounds, side by side in one report.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use nicforge_lab::live::{LiveRun, check_live, run_point_live};
@@ -9,21 +8,23 @@ use nicforge_lab::run::{RunIo, run_point};
 use nicforge_report::{LiveSide, comparison_table, to_json, write_all};
 use nicforge_units::Time;
 
-use crate::args::CompareOptions;
+use crate::args::SimVsLiveOptions;
 use crate::error::CliError;
 use crate::input::{Input, load};
 use crate::output::{print, print_notes};
 use crate::outputs::{Made, keep_apart, of_report};
-use crate::run::{closing, print_notes_of_runs};
+use crate::run::{Place, closing, print_notes_of_runs};
 
 /// Runs every point of the scenario, first simulated, then live.
-pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
+pub fn sim_vs_live(options: &SimVsLiveOptions) -> Result<(), CliError> {
     let input = load(&options.scenario, &options.overrides, options.machine.as_deref())?;
-    let folder = options.out.clone().unwrap_or_else(|| {
-        let name = format!("{}-compared", input.scenario.name);
-        PathBuf::from("out").join(name)
-    });
-    keep_apart(&input.files(), &of_report(&folder))?;
+    let name = format!("{}-sim-vs-live", input.scenario.name);
+    let place = Place::of_next(options.out.as_deref(), &name);
+    let folder = place.folder.as_path();
+    keep_apart(&input.files(), &of_report(folder))?;
+    if !options.force {
+        place.refuse_other_run("")?;
+    }
     let failed = |index: usize, cause: CliError| CliError::Point {
         number: index + 1,
         variant: input.points[index].variant.clone(),
@@ -33,7 +34,7 @@ pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
     for (index, point) in input.points.iter().enumerate() {
         check_live(&point.settings).map_err(|cause| failed(index, cause.into()))?;
     }
-    Made::default().folder_of_report(&folder)?;
+    Made::default().folder_of_report(folder)?;
     input.print_notes();
     note_about_cores(&input);
     let started = Instant::now();
@@ -52,16 +53,17 @@ pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
         live.push(LiveSide { metrics, cores, switches, core_count: settings.cores(), core_ghz });
     }
     print_notes_of_runs(&input, &simulated);
-    let mut record = input.record(simulated, started.elapsed().as_secs_f64());
+    let mut record = input.record(simulated, None, started.elapsed().as_secs_f64());
     nicforge_report::compare(&mut record, live);
-    let files = write_all(&record, &folder)?;
+    let files = write_all(&record, folder)?;
+    let shown = place.link_latest();
     if options.json {
         return print(&to_json(&record));
     }
     if options.quiet {
         return Ok(());
     }
-    print(&format!("{}\n{}", comparison_table(&record), closing(&files, &folder)))
+    print(&format!("{}\n{}", comparison_table(&record), closing(&files, &shown)))
 }
 
 /// Threads that share a core wait for each other, which the simulation's do not.

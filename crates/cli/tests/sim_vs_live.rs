@@ -1,4 +1,4 @@
-//! `nicforge compare`: the shape of what it writes. What the numbers are depends on the machine.
+//! `nicforge sim-vs-live`: the shape of what it writes. What the numbers are depends on the machine.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -12,11 +12,11 @@ const SMALL: [&str; 8] =
 #[test]
 fn a_scenario_runs_on_both_grounds_and_is_put_side_by_side() {
     let folder = folder();
-    let output = nicforge(&folder, &[&["compare", SCENARIO][..], &SMALL].concat());
+    let output = nicforge(&folder, &[&["sim-vs-live", SCENARIO][..], &SMALL].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let said = stdout(&output);
     assert!(said.contains("live/sim"), "{said}");
-    let out = folder.path().join("out/sim-against-live-compared");
+    let out = folder.path().join("out/sim-against-live-sim-vs-live/latest");
     let json = std::fs::read_to_string(out.join("report.json")).unwrap();
     let report: serde_json::Value = serde_json::from_str(&json).unwrap();
     let (points, compared) = (&report["points"], &report["comparisons"]);
@@ -45,7 +45,7 @@ fn a_scenario_runs_on_both_grounds_and_is_put_side_by_side() {
 #[test]
 fn a_capture_is_played_to_its_end_on_both() {
     let folder = folder();
-    let arguments = ["compare", "scenarios/nat-capture.toml", "--seconds", "60", "--json"];
+    let arguments = ["sim-vs-live", "scenarios/nat-capture.toml", "--seconds", "60", "--json"];
     let set = ["--set", "nics=1", "--set", "cores=1"];
     let output = nicforge(&folder, &[&arguments[..], &set].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -58,7 +58,7 @@ fn simulated_only_points_are_refused_before_anything_runs() {
     let folder = folder();
     let before = files(folder.path());
     for (set, says) in [("nics=2", "2 NICs with cores of their own"), ("arrival=ping_pong", "ping-pong traffic")] {
-        let arguments = ["compare", SCENARIO, "--set", "cores=2", "--set", set];
+        let arguments = ["sim-vs-live", SCENARIO, "--set", "cores=2", "--set", set];
         let output = nicforge(&folder, &arguments);
         assert_eq!(output.status.code(), Some(2), "{set}");
         assert!(stderr(&output).contains(says), "{}", stderr(&output));
