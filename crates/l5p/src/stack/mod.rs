@@ -36,6 +36,20 @@ pub struct Stacked {
     asked: Option<Asked>,
 }
 
+/// What ties a flow's two contexts together where a device keeps them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tie {
+    next: Seq,
+    asked: Option<Asked>,
+}
+
+impl Tie {
+    /// For an inner context that begins at a message.
+    pub fn new(inner: &Context) -> Self {
+        Self { next: inner.tcpsn, asked: None }
+    }
+}
+
 /// A descriptor for one of the two contexts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StackedDescriptor {
@@ -48,7 +62,17 @@ pub enum StackedDescriptor {
 impl Stacked {
     /// Ties two contexts that both begin at a message: the outer at its `tcpsn`, the inner at its own.
     pub fn new(outer: Context, inner: Context) -> Self {
-        Self { outer, inner, next: inner.tcpsn, asked: None }
+        Self::resume(outer, inner, Tie::new(&inner))
+    }
+
+    /// The same contexts again, as they and their tie were kept.
+    pub fn resume(outer: Context, inner: Context, tie: Tie) -> Self {
+        Self { outer, inner, next: tie.next, asked: tie.asked }
+    }
+
+    /// What is to be kept beside the contexts.
+    pub fn tie(&self) -> Tie {
+        Tie { next: self.next, asked: self.asked }
     }
 
     /// Processes a received packet.

@@ -68,6 +68,8 @@ pub struct ReaderCounters {
     pub not_offloaded: u64,
     /// Bytes that software encrypted again.
     pub encrypted_again_bytes: u64,
+    /// Bytes that software decrypted.
+    pub decrypted_bytes: u64,
 }
 
 /// A key before an update. Until the NIC gets a new context it goes on with the old key, and counts on.
@@ -182,6 +184,7 @@ impl RecordReader {
             }
         }
         self.software.open(number, &mut bytes)?;
+        self.counters.decrypted_bytes += bytes.len() as u64;
         Ok(bytes)
     }
 

@@ -6,18 +6,21 @@ use nicforge_stages::l5p::L5pOptions;
 use super::Settings;
 use crate::tas::message::STAMP_BYTES;
 use crate::tas::options::{Carrier, RpcOptions, TasOptions};
-use crate::tas::records::options::{AnswerFrom, LayerFive, NvmeOptions, RecordOptions, TlsOptions};
+use crate::tas::records::options::{AnswerFrom, LayerFive, NvmeOptions, RecordOptions, RecordsBy, TlsOptions};
 use crate::tasnic::options::{Payload, TasnicOptions};
 
 /// Bytes of a record that are not content, at most: a command capsule.
 const OVERHEAD_MOST: u32 = 72;
+/// The same of a record of TLS around it.
+const OVERHEAD_OF_TLS: u32 = 22;
 
 impl Settings {
     /// Whether records fit the rings, contexts the NIC's table, and requests their commands.
     pub(super) fn check_records(&self, rpc: &RpcOptions) -> Result<(), Finding> {
         let records: RecordOptions = self.read();
         let has_target = records.rpc_answer_from == AnswerFrom::Storage;
-        let is_nvme = records.rpc_layer5 == LayerFive::Nvme;
+        let is_nvme = records.rpc_layer5.is_nvme();
+        self.check_stacked(&records)?;
         if has_target {
             self.check_target(rpc, is_nvme)?;
         } else if records.rpc_layer5 == LayerFive::Plain {
@@ -33,7 +36,10 @@ impl Settings {
         } else {
             self.read::<TlsOptions>().tls_record_bytes
         };
-        let largest = content.min(rpc.rpc_bytes.max(rpc.rpc_answer_bytes.unwrap_or(0))) + OVERHEAD_MOST;
+        let content = content.min(rpc.rpc_bytes.max(rpc.rpc_answer_bytes.unwrap_or(0)));
+        let around = content.div_ceil(self.read::<TlsOptions>().tls_record_bytes) * OVERHEAD_OF_TLS;
+        let is_stacked = records.rpc_layer5 == LayerFive::NvmeTls || has_target && records.rpc_storage_tls;
+        let largest = content + OVERHEAD_MOST + if is_stacked { around } else { 0 };
         let ring = self.read::<TasOptions>().tas_buffer_kib << 10;
         ensure(largest <= ring, &["tas_buffer_kib", "tls_record_bytes", "nvme_pdu_kib"], || {
             let what = format!("a record of {largest} bytes does not fit a connection's buffer of {ring}");
@@ -41,11 +47,25 @@ impl Settings {
         })?;
         let groups = rpc.rpc_app_cores.max(self.read::<TasOptions>().tas_fast_cores);
         let connections = rpc.rpc_connections + usize::from(has_target);
-        let (wanted, there) = (2 * (groups * connections) as u64, self.read::<L5pOptions>().l5p_contexts);
+        let (each, there) = (if is_stacked { 3 } else { 2 }, self.read::<L5pOptions>().l5p_contexts);
+        let wanted = each * (groups * connections) as u64;
         ensure(wanted <= there, &["l5p_contexts", "rpc_connections"], || {
             let what =
-                format!("{wanted} contexts, two for each connection that a core may have; the table has {there}");
+                format!("{wanted} contexts, {each} for each connection that a core may have; the table has {there}");
             (what, format!("set l5p_contexts to {wanted} or more"))
+        })
+    }
+
+    /// A NIC sees PDUs in records that it decrypts, and in no others.
+    fn check_stacked(&self, records: &RecordOptions) -> Result<(), Finding> {
+        let (tls, nvme): (TlsOptions, NvmeOptions) = (self.read(), self.read());
+        let sees = |around: RecordsBy, within: RecordsBy| around.is_nic() || within == RecordsBy::Software;
+        let clients = records.rpc_layer5 != LayerFive::NvmeTls || sees(tls.tls_clients, nvme.nvme_clients);
+        let from_target = records.rpc_answer_from == AnswerFrom::Storage && records.rpc_storage_tls;
+        let server = !from_target || sees(tls.tls_storage, nvme.nvme_server);
+        ensure(clients && server, &["nvme_clients", "nvme_server", "tls_clients", "tls_storage"], || {
+            let what = "a NIC does not see PDUs in records that a core decrypts".to_string();
+            (what, "let the NIC decrypt, too: tls_clients = \"nic\", or tls_storage = \"nic\"".to_string())
         })
     }
 

@@ -162,11 +162,15 @@ impl<'a> Chosen<'a> {
             LayerFive::Plain => false,
             LayerFive::Tls => tls.tls_server.is_nic() || tls.tls_clients.is_nic(),
             LayerFive::Nvme => nvme.nvme_clients.is_nic(),
+            LayerFive::NvmeTls => tls.tls_clients.is_nic() || tls.tls_server.is_nic(),
         };
-        let has_target = self.settings.read::<RecordOptions>().rpc_answer_from == AnswerFrom::Storage;
-        self.add_if::<TlsOptions>(layer == LayerFive::Tls);
-        self.add_if::<NvmeOptions>(layer == LayerFive::Nvme || has_target);
-        if by_nic || has_target && nvme.nvme_server.is_nic() {
+        let records: RecordOptions = self.settings.read();
+        let has_target = records.rpc_answer_from == AnswerFrom::Storage;
+        let storage_tls = has_target && records.rpc_storage_tls;
+        self.add_if::<TlsOptions>(layer.is_tls() || storage_tls);
+        self.add_if::<NvmeOptions>(layer.is_nvme() || has_target);
+        let of_target = nvme.nvme_server.is_nic() || storage_tls && tls.tls_storage.is_nic();
+        if by_nic || has_target && of_target {
             self.add_named("stage", L5pKind::NAME);
         }
         self.add_if::<TasnicOptions>(self.settings.read::<RpcOptions>().uses(Carrier::Tasnic));

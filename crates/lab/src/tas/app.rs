@@ -311,7 +311,8 @@ impl RpcApp {
         match &flow.records {
             Some(records) => {
                 let records = records.borrow();
-                records.content(left) + records.overhead()
+                let content = records.content(left);
+                content + records.overhead(content)
             }
             None => left.min(flow.rings.transmit.len / PIECE_OF_RING),
         }

@@ -71,7 +71,7 @@ impl RpcApp {
         message: &mut Message,
     ) {
         let content = records.content(self.sizes(flow).1 - message.done);
-        let pieces = flow.next_write(content + records.overhead());
+        let pieces = flow.next_write(content + records.overhead(content));
         let place = MessagePlace { number: message.number, file: message.file, done: message.done };
         let record = records.write(cpu, content, place, pieces, |room| message.write(room));
         let source = if flow.is_storage { &Source::Memory } else { &self.plan.source };

@@ -172,6 +172,9 @@ fn add_records(counters: &mut BTreeMap<&'static str, u64>, records: &SharedRecor
             ("storage_records_offloaded", read.offloaded),
             ("storage_records_not_offloaded", read.not_offloaded),
             ("storage_placed_bytes", read.placed_bytes),
+            ("storage_around_offloaded", read.around[0]),
+            ("storage_around_partly_offloaded", read.around[1]),
+            ("storage_around_not_offloaded", read.around[2]),
         ];
         for (name, count) in counts {
             *counters.entry(name).or_default() += count;
@@ -185,6 +188,9 @@ fn add_records(counters: &mut BTreeMap<&'static str, u64>, records: &SharedRecor
         ("records_not_offloaded", read.not_offloaded),
         ("records_encrypted_again_bytes", read.encrypted_again_bytes),
         ("records_placed_bytes", read.placed_bytes),
+        ("records_around_offloaded", read.around[0]),
+        ("records_around_partly_offloaded", read.around[1]),
+        ("records_around_not_offloaded", read.around[2]),
         ("records_recoveries", driver.tx_ooo),
         ("records_dump_bytes", driver.tx_dump_bytes),
     ];

@@ -157,16 +157,34 @@ impl HostPlan<'_> {
         match self.settings.read::<RecordOptions>().rpc_layer5 {
             LayerFive::Plain => None,
             LayerFive::Tls => Some(if is_server { tls.tls_server } else { tls.tls_clients }),
-            LayerFive::Nvme => Some(if is_server { RecordsBy::Software } else { nvme.nvme_clients }),
+            LayerFive::Nvme | LayerFive::NvmeTls => {
+                Some(if is_server { RecordsBy::Software } else { nvme.nvme_clients })
+            }
         }
     }
 
     /// Records of flow-group `group`, whose answers belong into `buffers`.
     pub fn records(&self, group: usize, buffers: Buffers) -> Option<RecordPlan> {
         let layer = self.settings.read::<RecordOptions>().rpc_layer5;
-        let layer = if self.is_target { LayerFive::Nvme } else { layer };
+        let layer = if self.is_target { self.storage_layer() } else { layer };
         let by = self.records_by()?;
         Some(self.record_plan(group, (layer, self.role, by), buffers))
+    }
+
+    fn storage_layer(&self) -> LayerFive {
+        let is_over_tls = self.settings.read::<RecordOptions>().rpc_storage_tls;
+        if is_over_tls { LayerFive::NvmeTls } else { LayerFive::Nvme }
+    }
+
+    /// Who encrypts and decrypts around PDUs at this end of a connection.
+    fn around_by(&self, role: Role) -> RecordsBy {
+        let tls: TlsOptions = self.settings.read();
+        match (self.role, role) {
+            _ if self.is_target => RecordsBy::Software,
+            (Role::Server, Role::Client) => tls.tls_storage,
+            (Role::Server, Role::Server) => tls.tls_server,
+            (Role::Client, _) => tls.tls_clients,
+        }
     }
 
     /// Records of what flow-group `group` reads from its target, into the files of `source`.
@@ -175,7 +193,7 @@ impl HostPlan<'_> {
         let Source::PageCache(files) = source else { return None };
         let (each, count) = (files.each as u32, files.count() as u32);
         let buffers = Buffers { at: files.at, each, count, is_shared: true };
-        let plan = || self.record_plan(group, (LayerFive::Nvme, Role::Client, by), buffers);
+        let plan = || self.record_plan(group, (self.storage_layer(), Role::Client, by), buffers);
         self.has_target().then(plan)
     }
 
@@ -186,7 +204,7 @@ impl HostPlan<'_> {
         buffers: Buffers,
     ) -> RecordPlan {
         let (tls, nvme): (TlsOptions, NvmeOptions) = (self.settings.read(), self.settings.read());
-        let is_nvme = layer == LayerFive::Nvme;
+        let is_nvme = layer.is_nvme();
         let is_dependent = self.carrier == Carrier::Tasnic;
         // What a NIC that runs TCP does costs no core.
         let is_free = self.is_free || (is_dependent && by.is_nic());
@@ -194,6 +212,7 @@ impl HostPlan<'_> {
         let each = |cycles: f64| if is_free || is_emulated { 0.0 } else { cycles };
         let costs = RecordCosts {
             record: self.cost(if is_nvme { nvme.nvme_pdu_cycles } else { tls.tls_record_cycles }),
+            around: self.cost(tls.tls_record_cycles),
             encrypt: each(tls.tls_encrypt_cycles),
             decrypt: each(tls.tls_decrypt_cycles),
             page: self.cost(if is_nvme { nvme.nvme_page_cycles } else { 0 }),
@@ -206,6 +225,9 @@ impl HostPlan<'_> {
             layer,
             role,
             by,
+            around_by: self.around_by(role),
+            around_max: tls.tls_record_bytes,
+            first_within: ((self.groups() * 2 + group) * self.connections()) as u32,
             is_dependent,
             content_max: if is_nvme { nvme.nvme_pdu_kib << 10 } else { tls.tls_record_bytes },
             first_context: (group * self.connections() * 2) as u32,
@@ -218,7 +240,7 @@ impl HostPlan<'_> {
     pub fn buffers(&self, space: &mut AddressSpace) -> Buffers {
         let rpc: RpcOptions = self.settings.read();
         let (each, count) = (rpc.rpc_answer_bytes.unwrap_or(rpc.rpc_bytes), rpc.rpc_in_flight);
-        let is_nvme = self.settings.read::<RecordOptions>().rpc_layer5 == LayerFive::Nvme;
+        let is_nvme = self.settings.read::<RecordOptions>().rpc_layer5.is_nvme();
         if self.role == Role::Server || !is_nvme {
             return Buffers::NONE;
         }
@@ -244,8 +266,12 @@ impl HostPlan<'_> {
 
     /// Whether its NIC has stage `l5p`.
     fn is_offloaded(&self) -> bool {
-        let of_target = self.has_target() && self.settings.read::<NvmeOptions>().nvme_server.is_nic();
-        of_target || self.records_by().is_some_and(RecordsBy::is_nic)
+        let layer = self.settings.read::<RecordOptions>().rpc_layer5;
+        let around = |layer, role| layer == LayerFive::NvmeTls && self.around_by(role).is_nic();
+        let of_target =
+            self.settings.read::<NvmeOptions>().nvme_server.is_nic() || around(self.storage_layer(), Role::Client);
+        let is_own = self.records_by().is_some_and(RecordsBy::is_nic) || around(layer, self.role);
+        self.has_target() && of_target || is_own && !self.is_target
     }
 
     /// The stages of its NIC.

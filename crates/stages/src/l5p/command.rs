@@ -27,6 +27,8 @@ pub enum Command {
     Add(ContextId, RrStateId, RrState),
     /// `l5o_del_rr_state`.
     Delete(ContextId, RrStateId),
+    /// What the first context of TLS receives holds messages of the second, which is created before it.
+    Stack(ContextId, ContextId),
 }
 
 /// The mark of a packet that the NIC is to process by a context.
@@ -80,6 +82,10 @@ impl Command {
                 begin(8, *context);
                 frame.extend(id.0.to_le_bytes());
             }
+            Command::Stack(outer, inner) => {
+                begin(9, *outer);
+                frame.extend(inner.0.to_le_bytes());
+            }
         }
         Some(frame)
     }
@@ -122,6 +128,7 @@ impl Command {
                 Command::Add(context, id, RrState { pieces: pieces? })
             }
             8 => Command::Delete(context, RrStateId(u32::from_le_bytes(rest.take()?))),
+            9 => Command::Stack(context, ContextId(u32::from_le_bytes(rest.take()?))),
             _ => return None,
         })
     }

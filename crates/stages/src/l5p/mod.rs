@@ -18,6 +18,7 @@
 
 mod command;
 mod kind;
+mod stacks;
 #[cfg(test)]
 mod tests;
 
@@ -27,7 +28,7 @@ pub use command::{Command, mark, marked};
 pub use kind::{L5pKind, L5pOptions};
 
 use nicforge_l5p::context::{CONTEXT_BYTES, Context, ContextId, FlowKey};
-use nicforge_l5p::engine::{Descriptor, Engine, EngineConfig, Executed, Outcome, Received};
+use nicforge_l5p::engine::{Descriptor, Engine, EngineConfig, Executed, InnerReport, Outcome, Received};
 use nicforge_l5p::host::{HostFault, HostMemory};
 use nicforge_l5p::port::Segment;
 use nicforge_l5p::protocol::{Direction, ProtocolId};
@@ -37,6 +38,7 @@ use nicforge_nic::stage::{Contexts, FlowState, Frame, Services, Stage, Verdict};
 use nicforge_nic::{DropCause, RxFlags};
 use nicforge_platform::{Addr, Dma};
 use nicforge_units::{Bytes, Time};
+use stacks::Stacks;
 
 /// Every byte of the packet was processed and every check passed: Linux's `decrypted`, `crc_ok`.
 pub const PROCESSED: RxFlags = RxFlags(1 << 8);
@@ -48,6 +50,12 @@ pub const PLACED: RxFlags = RxFlags(1 << 10);
 pub const ASKS: RxFlags = RxFlags(1 << 11);
 /// The packet met a context, which the mark's upper half names.
 pub const MET: RxFlags = RxFlags(1 << 12);
+/// What [`PROCESSED`] says, of the protocol within TLS.
+pub const INNER_PROCESSED: RxFlags = RxFlags(1 << 13);
+/// What [`PLACED`] says, of the protocol within TLS.
+pub const INNER_PLACED: RxFlags = RxFlags(1 << 14);
+/// What [`ASKS`] says, of the protocol within TLS, whose question no other accompanies.
+pub const INNER_ASKS: RxFlags = RxFlags(1 << 15);
 
 /// A packet that the NIC cannot process: software's bytes are not fit for the wire.
 const REFUSED: DropCause = DropCause("l5p_refused");
@@ -65,7 +73,13 @@ pub fn report(flags: RxFlags, mark: u64) -> Received {
         (false, false) => Outcome::NotOffloaded,
     };
     received.is_placed = flags.contains(PLACED);
-    received.resync = flags.contains(ASKS).then_some(Seq(mark as u32));
+    let asked = |flag| flags.contains(flag).then_some(Seq(mark as u32));
+    received.resync = asked(ASKS);
+    received.inner = InnerReport {
+        is_processed: flags.contains(INNER_PROCESSED),
+        is_placed: flags.contains(INNER_PLACED),
+        resync: asked(INNER_ASKS),
+    };
     received
 }
 
@@ -79,8 +93,13 @@ fn completion(received: &Received) -> (RxFlags, u64) {
     add(received.outcome == Outcome::Offloaded, PROCESSED);
     add(received.outcome == Outcome::Failed, FAILED);
     add(received.is_placed, PLACED);
+    let inner = received.inner;
+    add(inner.is_processed, INNER_PROCESSED);
+    add(inner.is_placed, INNER_PLACED);
+    // A packet in which TLS asks holds no inner bytes.
     add(received.resync.is_some(), ASKS);
-    let asked = received.resync.map_or(0, |tcpsn| tcpsn.0);
+    add(received.resync.is_none() && inner.resync.is_some(), INNER_ASKS);
+    let asked = received.resync.or(inner.resync).map_or(0, |tcpsn| tcpsn.0);
     (flags, u64::from(received.context.0) << 32 | u64::from(asked))
 }
 
@@ -141,6 +160,7 @@ pub struct L5p {
     contexts: Contexts<Resident>,
     /// Receive contexts by flow.
     flows: BTreeMap<FlowKey, ContextId>,
+    stacks: Stacks,
     window: (u64, u64),
     answer: (u32, u32),
     counts: L5pCounts,
@@ -181,6 +201,7 @@ impl L5p {
             engine: Engine::new(spec.engine),
             contexts: Contexts::new(spec.memory, spec.fetches),
             flows: BTreeMap::new(),
+            stacks: Stacks::default(),
             window: (0, 0),
             answer: (0, 0),
             counts: L5pCounts::default(),
@@ -222,6 +243,7 @@ impl L5p {
                 Command::Create(created) => {
                     let (flow, direction) = (created.flow(), created.direction());
                     let id = created.id;
+                    self.stacks.remove(id);
                     let done = self.with_context(nic, id, |engine, context, _| engine.adopt(context, &created));
                     if done == Some(true) && direction == Direction::Receive {
                         self.flows.insert(flow, id);
@@ -229,6 +251,7 @@ impl L5p {
                     done
                 }
                 Command::Destroy(id) => {
+                    self.stacks.remove(id);
                     let flow = self.with_context(nic, id, |engine, context, _| {
                         let flow = context.flow();
                         engine.destroy(context);
@@ -246,15 +269,19 @@ impl L5p {
                 Command::Delete(id, state) => {
                     self.with_context(nic, id, |engine, context, _| engine.del_rr_state(context, state))
                 }
+                Command::Stack(outer, inner) => self.stack(nic, outer, inner),
             };
         done == Some(true)
     }
 
     fn answer<D: Dma>(&mut self, nic: &mut Services<'_, D>, number: Option<u64>) -> bool {
-        let (id, tcpsn) = self.answer;
-        let answered = self.with_context(nic, ContextId(id), |engine, context, _| {
-            engine.resync_response(context, Seq(tcpsn), number);
-        });
+        let (id, tcpsn) = (ContextId(self.answer.0), Seq(self.answer.1));
+        let answered = match self.stacks.outer_of(id) {
+            Some(outer) => self.with_stacked(nic, outer, |engine, stacked, _| {
+                stacked.inner_resync_response(engine, tcpsn, number);
+            }),
+            None => self.with_context(nic, id, |engine, context, _| engine.resync_response(context, tcpsn, number)),
+        };
         answered.is_some()
     }
 }
@@ -268,9 +295,12 @@ impl<D: Dma> Stage<D> for L5p {
         let Some(&id) = self.flows.get(&segment.flow) else { return Verdict::Pass };
         nic.delay(self.spec.delay);
         let mut bytes = frame.bytes().to_vec();
-        let received = self.with_context(nic, id, |engine, context, host| {
-            engine.receive(context, host, segment.seq, &mut bytes[segment.payload.clone()])
-        });
+        let payload = &mut bytes[segment.payload.clone()];
+        let received = if self.stacks.is_outer(id) {
+            self.with_stacked(nic, id, |engine, stacked, host| stacked.receive(engine, host, segment.seq, payload))
+        } else {
+            self.with_context(nic, id, |engine, context, host| engine.receive(context, host, segment.seq, payload))
+        };
         let Some(received) = received else { return Verdict::Pass };
         if received.outcome == Outcome::Offloaded {
             segment.close(&mut bytes);

@@ -354,12 +354,15 @@ fn commands_that_lie_are_counted_and_packets_without_keys_do_not_leave() {
     sender.command(&dump(0));
     sender.command(&dump(u64::MAX));
     sender.command(&Command::Destroy(ContextId(64)));
+    // Nothing is within a context that sends, or within itself.
+    sender.command(&Command::Stack(flow.id, ContextId(64)));
+    sender.command(&Command::Stack(flow.id, flow.id));
     for kind in 0..=255 {
         let mut noise = Command::Destroy(ContextId(u32::MAX)).to_frame().unwrap();
         noise[14] = kind;
         sender.post(&noise, 0);
     }
-    assert_eq!(sender.counter("l5p_commands_refused"), 3 + 256);
+    assert_eq!(sender.counter("l5p_commands_refused"), 5 + 256);
     // The context has no place any more: what software prepared must not reach the wire.
     sender.post(&frame(3, flow.start, &flow.plain[..500]), mark(flow.id));
     assert!(sender.wire.0.is_empty());

@@ -14,6 +14,7 @@ mod nvme;
 pub mod offload;
 pub mod options;
 mod plan;
+mod stacked;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -41,6 +42,7 @@ use nvme::NvmeLayer;
 use options::{LayerFive, RecordsBy};
 use plan::cycles;
 pub use plan::{RecordCosts, RecordCounts, RecordPlan};
+use stacked::StackedLayer;
 use tls::TlsLayer;
 
 /// Bytes of a page.
@@ -64,11 +66,14 @@ struct Beginning {
     receive: Start,
     transmit_context: ContextId,
     receive_context: ContextId,
+    /// Of what comes within TLS.
+    within: ContextId,
 }
 
 enum Layer {
     Tls(Box<TlsLayer>),
     Nvme(Box<NvmeLayer>),
+    Stacked(Box<StackedLayer>),
 }
 
 /// The records of one end of a connection.
@@ -100,7 +105,7 @@ impl Layer5 for SentRecords {
 impl RecordPlan {
     /// Whether a NIC works on them that knows nothing of TCP.
     fn is_autonomous(&self) -> bool {
-        self.by.is_nic() && !self.is_dependent
+        self.on_wire().is_nic() && !self.is_dependent
     }
 
     /// The records of connection `flow`, of which this end sends on `outward`, and whose streams begin there.
@@ -113,6 +118,7 @@ impl RecordPlan {
             receive: start(receive),
             transmit_context: ContextId(first),
             receive_context: ContextId(first + 1),
+            within: ContextId(self.first_within + flow as u32),
         };
         RecordFlow::new(self, flow, beginning)
     }
@@ -121,10 +127,11 @@ impl RecordPlan {
 impl RecordFlow {
     fn new(plan: RecordPlan, flow: usize, beginning: Beginning) -> RecordFlow {
         let Beginning { outward, transmit, receive, receive_context, .. } = beginning;
+        let nvme = || NvmeLayer::new(plan.role, transmit.tcpsn, receive.tcpsn, plan.buffers.of(flow));
         let layer = match plan.layer {
-            LayerFive::Nvme => {
-                let buffers = plan.buffers.of(flow);
-                Layer::Nvme(Box::new(NvmeLayer::new(plan.role, transmit.tcpsn, receive.tcpsn, buffers)))
+            LayerFive::Nvme => Layer::Nvme(Box::new(nvme())),
+            LayerFive::NvmeTls => {
+                Layer::Stacked(Box::new(StackedLayer::new(&outward, receive, receive_context, nvme())))
             }
             _ => Layer::Tls(Box::new(TlsLayer::new(&outward, receive, receive_context))),
         };
@@ -141,9 +148,9 @@ impl RecordFlow {
         }
     }
 
-    /// Who works on them.
+    /// Who works on what TCP carries.
     pub fn by(&self) -> RecordsBy {
-        self.plan.by
+        self.plan.on_wire()
     }
 
     /// Whether no core copies payload, as if a NIC had put it where it belongs.
@@ -161,11 +168,13 @@ impl RecordFlow {
         left.min(self.plan.content_max)
     }
 
-    /// Bytes of a record that are not content.
-    pub fn overhead(&self) -> u32 {
+    /// Bytes of a record that are not content, of which it has so many.
+    pub fn overhead(&self, content: u32) -> u32 {
+        let of_pdu = NvmeLayer::overhead(self.plan.role);
         match &self.layer {
             Layer::Tls(_) => tls::OVERHEAD_BYTES,
-            Layer::Nvme(_) => NvmeLayer::overhead(self.plan.role),
+            Layer::Nvme(_) => of_pdu,
+            Layer::Stacked(_) => of_pdu + (content + of_pdu).div_ceil(self.plan.around_max) * tls::OVERHEAD_BYTES,
         }
     }
 
@@ -181,6 +190,10 @@ impl RecordFlow {
         let mut record = match &self.layer {
             Layer::Tls(_) => TlsLayer::frame(content, fill),
             Layer::Nvme(layer) => layer.frame(content, place, fill),
+            Layer::Stacked(layer) => {
+                let pdu = layer.pdus.frame(content, place, fill);
+                return self.write_stacked(cpu, pdu, place, pieces);
+            }
         };
         let costs = &self.plan.costs;
         cpu.work(costs.record);
@@ -200,6 +213,7 @@ impl RecordFlow {
             match &mut self.layer {
                 Layer::Tls(layer) => layer.seal(cpu, costs, self.written, &mut record),
                 Layer::Nvme(layer) => layer.seal(cpu, costs, &mut record),
+                Layer::Stacked(_) => {}
             }
         }
         self.written += 1;
@@ -214,6 +228,7 @@ impl RecordFlow {
             match &mut self.layer {
                 Layer::Tls(layer) => layer.push(here, &stretch.received),
                 Layer::Nvme(layer) => layer.push(here, &stretch.received),
+                Layer::Stacked(layer) => layer.push(here, &stretch.received),
             }
             done += stretch.bytes;
         }
@@ -230,6 +245,12 @@ impl RecordFlow {
             Layer::Nvme(layer) => layer.read(cpu, costs)?.map(|answer| {
                 if let (Some(id), true) = (answer.ends, self.plan.is_autonomous()) {
                     self.commands.push(Command::Delete(self.beginning.receive_context, id));
+                }
+                answer.content
+            }),
+            Layer::Stacked(layer) => layer.read(cpu, costs)?.map(|answer| {
+                if let (Some(id), true) = (answer.ends, self.plan.by.is_nic()) {
+                    self.commands.push(Command::Delete(self.beginning.within, id));
                 }
                 answer.content
             }),
@@ -275,6 +296,12 @@ impl RecordFlow {
                 let [offloaded, not_offloaded] = layer.checked();
                 RecordCounts { offloaded, not_offloaded, ..counts }
             }
+            Layer::Stacked(layer) => {
+                let ([offloaded, not_offloaded], read) = (layer.pdus.checked(), layer.counters());
+                let around = [read.offloaded, read.partly_offloaded, read.not_offloaded];
+                let encrypted_again_bytes = read.encrypted_again_bytes;
+                RecordCounts { offloaded, not_offloaded, around, encrypted_again_bytes, ..counts }
+            }
         }
     }
 
@@ -290,9 +317,13 @@ impl RecordFlow {
             match &mut self.layer {
                 Layer::Tls(layer) => layer.asked(tcpsn),
                 Layer::Nvme(layer) => layer.asked(tcpsn),
+                Layer::Stacked(layer) => layer.asked(tcpsn),
             }
         }
-        let is_placed = received.is_placed || self.leaves_copies_out();
+        if let (Some(tcpsn), Layer::Stacked(layer)) = (received.inner.resync, &mut self.layer) {
+            layer.asked_within(tcpsn);
+        }
+        let is_placed = received.is_placed || received.inner.is_placed || self.leaves_copies_out();
         if is_placed {
             self.placed_bytes += bytes as u64;
         }
@@ -305,10 +336,16 @@ impl RecordFlow {
         self.driver.acknowledge(tcpsn);
     }
 
-    fn take_answers(&mut self) -> Vec<ResyncAnswer> {
+    fn take_answers(&mut self) -> Vec<(ContextId, ResyncAnswer)> {
+        let Beginning { receive_context, within, .. } = self.beginning;
+        let of = |context, answers: Vec<ResyncAnswer>| answers.into_iter().map(move |answer| (context, answer));
         match &mut self.layer {
-            Layer::Tls(layer) => layer.take_answers(),
-            Layer::Nvme(layer) => layer.take_answers(),
+            Layer::Tls(layer) => of(receive_context, layer.take_answers()).collect(),
+            Layer::Nvme(layer) => of(receive_context, layer.take_answers()).collect(),
+            Layer::Stacked(layer) => {
+                let [around, inner] = layer.take_answers();
+                of(receive_context, around).chain(of(within, inner)).collect()
+            }
         }
     }
 }

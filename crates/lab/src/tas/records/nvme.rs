@@ -143,6 +143,11 @@ impl NvmeLayer {
         Ok(Some(Answer { content, ends: ended(&pdu) }))
     }
 
+    /// The connection, for who feeds it.
+    pub fn connection(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+
     /// PDUs whose digests the NIC checked, and software.
     pub fn checked(&self) -> [u64; 2] {
         let counters = &self.connection.counters;

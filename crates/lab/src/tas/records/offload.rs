@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use nicforge_l5p::context::{Context, FlowKey};
 use nicforge_l5p::engine::Descriptor;
+use nicforge_l5p::nvme::NvmeState;
 use nicforge_l5p::protocol::Direction;
 use nicforge_l5p::registry;
 use nicforge_l5p::sequence::Seq;
@@ -17,6 +18,8 @@ use nicforge_tcp::stack::ConnectionId;
 use nicforge_units::Cycles;
 
 use super::super::service::{STORAGE_PORT, Service};
+use super::nvme::DIGESTS;
+use super::options::LayerFive;
 use super::{Beginning, RecordFlow, RecordPlan, SharedRecords};
 
 /// The stage's registers: the host's NIC has no other stage.
@@ -55,7 +58,7 @@ impl Records {
 
     /// Whether the NIC works on them.
     pub fn is_offloaded(&self) -> bool {
-        self.plan.is_some_and(|plan| plan.by.is_nic()) || self.storage.is_some_and(|plan| plan.by.is_nic())
+        [self.plan, self.storage].into_iter().flatten().any(|plan| plan.on_wire().is_nic())
     }
 
     /// Whether the NIC has to be told of something.
@@ -68,7 +71,7 @@ impl Records {
         let is_storage = outward.ports[1] == STORAGE_PORT;
         let Some(plan) = (if is_storage { self.storage } else { self.plan }) else { return };
         let records = plan.begin(flow, outward, starts);
-        if plan.by.is_nic() {
+        if plan.on_wire().is_nic() {
             self.create(&plan, &records.beginning);
         }
         self.flows[flow] = Some(Rc::new(RefCell::new(records)));
@@ -76,13 +79,22 @@ impl Records {
 
     fn create(&mut self, plan: &RecordPlan, beginning: &Beginning) {
         let Some(protocol) = registry::find(plan.protocol()) else { return };
-        let Beginning { outward, transmit, receive, transmit_context, receive_context } = *beginning;
+        let Beginning { outward, transmit, receive, transmit_context, receive_context, within } = *beginning;
+        let is_stacked = plan.layer == LayerFive::NvmeTls && plan.by.is_nic();
+        if let (Some(protocol), true) = (registry::find("nvme_tcp"), is_stacked) {
+            let (flow, state) = (outward.reverse(), NvmeState::state(DIGESTS));
+            let context = Context::new(within, flow, protocol, Direction::Receive, receive, state);
+            self.commands.push(Command::Create(Box::new(context)));
+        }
         let mut create = |id, flow: FlowKey, direction, start| {
             let context = Context::new(id, flow, protocol, direction, start, plan.state_of(&flow));
             self.commands.push(Command::Create(Box::new(context)));
         };
         create(transmit_context, outward, Direction::Transmit, transmit);
         create(receive_context, outward.reverse(), Direction::Receive, receive);
+        if is_stacked {
+            self.commands.push(Command::Stack(receive_context, within));
+        }
     }
 }
 
@@ -185,10 +197,10 @@ impl Service {
         let cost = self.records.command_cost();
         let mut records = records.borrow_mut();
         self.records.commands.append(&mut records.commands);
-        for answer in records.take_answers() {
+        for (context, answer) in records.take_answers() {
             cpu.work(cost);
             let mut write = |index, value| cpu.mmio_write(Register { device: 0, index: ANSWERS + index }, value);
-            write(0, records.beginning.receive_context.0.into());
+            write(0, context.0.into());
             write(1, answer.tcpsn.0.into());
             match answer.number {
                 Some(number) => write(2, number),

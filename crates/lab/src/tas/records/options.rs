@@ -11,6 +11,8 @@ choice! {
         Tls = "tls",
         /// PDUs of NVMe/TCP with data digests: requests are read commands, answers their data.
         Nvme = "nvme",
+        /// The same PDUs in records of TLS.
+        NvmeTls = "nvme_tls",
     }
 }
 
@@ -56,6 +58,8 @@ options! {
         rpc_drive_us: f64 = 10.0, "µs", Allowed::Number(0.0, 1e6), source "Intel product brief, Optane P4800X: 10 µs";
         /// Reads that each of the server's cores has at its target at a time.
         rpc_storage_depth: u32 = 128, "reads", Allowed::Whole(1, 1024), source "Linux, nvme-tcp: a queue of 128 commands for each core";
+        /// What the server reads from its target comes over TLS.
+        rpc_storage_tls: bool = false, "", Allowed::Flag;
         /// The server's own work for a read from its target.
         rpc_storage_work_cycles: u32 = 11700, "cycles", Allowed::Whole(0, 1_000_000), source "as fio's for a read, fitted to o-c5: block layer, page cache, waking";
     }
@@ -92,6 +96,8 @@ options! {
         tls_server: RecordsBy = RecordsBy::Software, "", RecordsBy::ALLOWED;
         /// Who encrypts and decrypts the clients' records.
         tls_clients: RecordsBy = RecordsBy::Software, "", RecordsBy::ALLOWED;
+        /// Who encrypts and decrypts what the server reads from its target.
+        tls_storage: RecordsBy = RecordsBy::Software, "", RecordsBy::ALLOWED;
         /// Content of a record at most.
         tls_record_bytes: u32 = 16384, "bytes", Allowed::Whole(1, 16384), source "RFC 8446, section 5.1";
         /// Instructions for a record beside those for its bytes: kernel TLS, descriptors, page references.
@@ -102,6 +108,18 @@ options! {
         tls_decrypt_cycles: f64 = 1.34, "cycles per byte", Allowed::Number(0.0, 1000.0), source "o-c2: AES-GCM of records that come";
         /// Instructions of a driver for a special descriptor, or an answer to the NIC.
         tls_command_cycles: u32 = 300, "cycles", Allowed::Whole(0, 1_000_000), source "estimate: a descriptor of several cache lines";
+    }
+}
+
+impl LayerFive {
+    /// Whether messages are in PDUs of NVMe/TCP.
+    pub fn is_nvme(self) -> bool {
+        matches!(self, LayerFive::Nvme | LayerFive::NvmeTls)
+    }
+
+    /// Whether TCP carries records of TLS.
+    pub fn is_tls(self) -> bool {
+        matches!(self, LayerFive::Tls | LayerFive::NvmeTls)
     }
 }
 

@@ -12,8 +12,10 @@ use super::tls;
 /// What records cost a core.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordCosts {
-    /// Each record.
+    /// Each record, or each PDU.
     pub record: Cycles,
+    /// Each record of TLS around PDUs.
+    pub around: Cycles,
     /// Each byte that a core encrypts, in cycles.
     pub encrypt: f64,
     /// Each byte that a core decrypts, in cycles.
@@ -37,8 +39,10 @@ pub struct RecordPlan {
     pub layer: LayerFive,
     /// Which end of connections this is.
     pub role: Role,
-    /// Who works on them.
+    /// Who works on them; on PDUs where these are in records of TLS.
     pub by: RecordsBy,
+    /// Who works on records of TLS around PDUs.
+    pub around_by: RecordsBy,
     /// The NIC runs TCP, too: it gets and gives plaintext, and keeps no context beside its connection. The bytes are made
     /// here all the same; the time is the NIC's.
     pub is_dependent: bool,
@@ -46,6 +50,10 @@ pub struct RecordPlan {
     pub content_max: u32,
     /// The number of the first context on the NIC; each connection has two.
     pub first_context: u32,
+    /// The number of the first context within TLS; each connection has one.
+    pub first_within: u32,
+    /// Bytes of PDUs in a record of TLS at most.
+    pub around_max: u32,
     /// Buffers of answers.
     pub buffers: Buffers,
     /// What they cost a core.
@@ -67,6 +75,8 @@ pub struct RecordCounts {
     pub encrypted_again_bytes: u64,
     /// Bytes that the NIC put where they belong, so that no core copied them.
     pub placed_bytes: u64,
+    /// Records of TLS around PDUs: those on which the NIC did all, a part, none of the work.
+    pub around: [u64; 3],
 }
 
 impl RecordCosts {
@@ -76,6 +86,11 @@ impl RecordCosts {
 }
 
 impl RecordPlan {
+    /// Who works on what TCP carries.
+    pub(super) fn on_wire(&self) -> RecordsBy {
+        if self.layer == LayerFive::NvmeTls { self.around_by } else { self.by }
+    }
+
     /// The state that a context of `flow` begins with.
     pub(super) fn state_of(&self, flow: &FlowKey) -> State {
         if self.layer == LayerFive::Nvme { NvmeState::state(nvme::DIGESTS) } else { tls::state_of(flow) }

@@ -201,6 +201,53 @@ fn a_server_with_a_target_survives_a_bad_network() {
     assert_eq!((count(&point, "l5p_tx_refused"), count(&point, "l5p_commands_refused")), (0, 0));
 }
 
+/// Reads over NVMe/TCP over TLS. The NIC decrypts, checks and places; each layer comes back by itself after loss.
+#[test]
+fn the_nic_works_on_pdus_within_records() {
+    let settings = settings()
+        .with("rpc_layer5", "nvme_tls")
+        .with("rpc_clients", "linux")
+        .with("rpc_free_clients", false)
+        .with("rpc_free_server", true)
+        .with("rpc_bytes", 16)
+        .with("rpc_in_flight", 4)
+        .with("window_ms", 5.0);
+    let software = run(&settings);
+    let tls = run(&settings.clone().with("tls_clients", "nic"));
+    let both = settings.with("tls_clients", "nic").with("nvme_clients", "nic");
+    let nic = run(&both);
+    let rate = |point: &PointRun| point.metrics.rpc_mps.unwrap();
+    assert!(rate(&tls) > 1.3 * rate(&software), "{} {}", rate(&tls), rate(&software));
+    assert!(rate(&nic) > 1.1 * rate(&tls), "{} {}", rate(&nic), rate(&tls));
+    assert_eq!(count(&tls, "records_around_not_offloaded") + count(&tls, "records_offloaded"), 0);
+    assert_eq!(count(&nic, "records_around_not_offloaded") + count(&nic, "records_not_offloaded"), 0);
+    assert!(count(&nic, "records_placed_bytes") > 60_000 && count(&nic, "l5p_commands_refused") == 0);
+    let lossy = run(&both.with("link_loss", 0.002).with("link_reordered", 0.002).with("window_ms", 30.0));
+    for name in
+        ["records_around_offloaded", "records_around_partly_offloaded", "records_offloaded", "records_recoveries"]
+    {
+        assert!(count(&lossy, name) > 0, "{name}: {:?}", lossy.metrics.stages);
+    }
+    assert!(count(&lossy, "records_not_offloaded") > 0, "{:?}", lossy.metrics.stages);
+    assert_eq!((count(&lossy, "l5p_tx_refused"), count(&lossy, "l5p_commands_refused")), (0, 0));
+}
+
+#[test]
+fn a_server_reads_from_its_target_over_tls() {
+    let settings = settings()
+        .with("rpc_answer_from", "storage")
+        .with("rpc_storage_tls", true)
+        .with("rpc_in_flight", 4)
+        .with("tas_buffer_kib", 256)
+        .with("window_ms", 5.0);
+    let software = run(&settings);
+    let settings = settings.with("tls_server", "nic_zero_copy").with("tls_storage", "nic").with("nvme_server", "nic");
+    let nic = run(&settings);
+    assert!(nic.metrics.rpc_mps.unwrap() > 1.8 * software.metrics.rpc_mps.unwrap());
+    assert_eq!(count(&nic, "storage_around_not_offloaded") + count(&nic, "storage_records_not_offloaded"), 0);
+    assert!(count(&nic, "storage_placed_bytes") > 60_000 * 10);
+}
+
 #[test]
 fn settings_that_cannot_go_together_are_refused() {
     let refused = |settings: Settings| settings.check(&machine()).is_err();
@@ -210,6 +257,8 @@ fn settings_that_cannot_go_together_are_refused() {
     let storage = settings().with("rpc_answer_from", "storage");
     assert!(refused(storage.clone().with("rpc_server", "tas")));
     assert!(refused(storage.with("rpc_layer5", "nvme").with("rpc_bytes", 16)));
+    let stacked = settings().with("rpc_layer5", "nvme_tls").with("rpc_bytes", 16).with("nvme_clients", "nic");
+    assert!(refused(stacked.clone()) && !refused(stacked.with("tls_clients", "nic")));
     assert!(!refused(settings()));
 }
 

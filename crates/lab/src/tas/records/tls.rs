@@ -23,7 +23,7 @@ pub struct TlsLayer {
 }
 
 /// The keys of a direction: they follow from its ports, so that both ends have them.
-fn keys_of(flow: &FlowKey) -> TlsKeys {
+pub(super) fn keys_of(flow: &FlowKey) -> TlsKeys {
     let mut key = [0; 32];
     let ports = flow.ports.map(u16::to_le_bytes);
     key[..4].copy_from_slice(ports.as_flattened());
