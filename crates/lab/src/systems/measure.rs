@@ -67,7 +67,7 @@ pub(super) fn measure(mut systems: Systems, settings: &Settings, progress: Progr
     if !moved && stood && standstill::is_for_ever(&systems) {
         return Err(systems.world.stuck(ends));
     }
-    let of_batches = between_cuts((warm, &before), &cuts, |from, to, seconds| metrics(from, to, seconds));
+    let of_batches = between_cuts((warm, &before), &cuts, metrics);
     let mut steadiness = Steadiness {
         standstill: (!moved).then(|| standstill::explain(&systems, ends, &after.drops)),
         ..Steadiness::default()

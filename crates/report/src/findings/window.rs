@@ -83,7 +83,7 @@ pub fn unsteady(record: &Record) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use nicforge_record::Steadiness;
+    use nicforge_record::{Drift, Steadiness};
     use serde_json::json;
 
     use crate::fake;
