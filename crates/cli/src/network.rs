@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use clap::Args;
-use nicforge_sockets::attach::{Algorithm, Attachment, NetworkConfig, address};
+use nicforge_sockets::attach::{Algorithm, Attachment, NetworkConfig, Sysctl, address, sysctl};
 
 use crate::error::CliError;
 
@@ -25,9 +25,12 @@ pub struct NetworkOptions {
     /// Longest packet in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1500)]
     pub mtu: u16,
-    /// Congestion control: cubic, reno, dctcp, timely (a rate) or none
-    #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = algorithm)]
-    pub congestion: Algorithm,
+    /// Congestion control: cubic (default), reno, dctcp, timely (a rate) or none
+    #[arg(long, value_name = "NAME", value_parser = algorithm)]
+    pub congestion: Option<Algorithm>,
+    /// A setting of TCP by Linux's name below net.ipv4, such as tcp_ecn=1; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub sysctl: Vec<Sysctl>,
     /// Share of frames that the network loses by intent, 0 to 1, in each direction
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
     pub loss: f64,
@@ -47,12 +50,12 @@ impl NetworkOptions {
         }
         let addresses: Result<Vec<_>, _> = self.address.iter().map(|text| address(text)).collect();
         let addresses = addresses.map_err(|error| CliError::Usage(error.to_string()))?;
-        Ok(Some(NetworkConfig {
-            gateways: self.gateway.clone(),
-            mtu: self.mtu,
-            congestion: self.congestion,
-            ..NetworkConfig::new(attachment, addresses)
-        }))
+        let usual = NetworkConfig::new(attachment, addresses);
+        let mut tcp = sysctl::apply(usual.tcp.clone(), &self.sysctl);
+        if let Some(algorithm) = self.congestion {
+            tcp.algorithm = algorithm;
+        }
+        Ok(Some(NetworkConfig { gateways: self.gateway.clone(), mtu: self.mtu, tcp, ..usual }))
     }
 }
 

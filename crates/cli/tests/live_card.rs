@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 mod netns;
+mod over;
 mod program;
 mod traffic;
 
@@ -13,36 +14,36 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use netns::{Gateway, Hosts, example_file, has, skip};
+use over::{Over, PATIENCE, text};
 use program::Program;
 use traffic::pattern;
 
 const CARD: &str = "10.99.1.1";
 const CLIENT: &str = "10.99.1.2";
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Programs of the tests of the library, too.
+const ECHO: &str = include_str!("../../preload/tests/common/echo.py");
+const EXCHANGE: &str = include_str!("../../preload/tests/common/exchange.py");
 
 /// A live run of examples/tasnic-netns.toml, and its service.
 struct Card {
     gateway: Option<Gateway>,
     hosts: Hosts,
     folder: tempfile::TempDir,
+    programs: Over,
 }
 
 impl Card {
     fn up(name: &str) -> Option<Card> {
-        if std::env::var_os("NICFORGE_PROGRAMS").is_none() || !has("python3") {
-            skip::skipped("programs over the card run with NICFORGE_PROGRAMS=1");
-            return None;
-        }
-        let hosts = Hosts::up(name)?;
-        build_library();
         let folder = tempfile::tempdir().unwrap();
+        let programs = Over::at(folder.path())?;
+        let hosts = Hosts::up(name)?;
         let example = std::fs::read_to_string(example_file("tasnic-netns.toml")).unwrap();
         let file = folder.path().join("card.toml");
-        let service = folder.path().join("service");
-        std::fs::write(&file, example.replace("[tcp]", &format!("[tcp]\nservice = {:?}", service.display()))).unwrap();
+        let tcp = format!("[tcp]\nservice = {:?}", programs.service().display());
+        std::fs::write(&file, example.replace("[tcp]", &tcp)).unwrap();
         let mut gateway = hosts.start(&file, &[]);
         hosts.wait_for(&mut gateway, CARD);
-        Some(Card { gateway: Some(gateway), hosts, folder })
+        Some(Card { gateway: Some(gateway), hosts, folder, programs })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -51,35 +52,6 @@ impl Card {
 
     fn words(&self, name: &str) -> String {
         self.path(name).display().to_string()
-    }
-
-    /// A program over the card.
-    fn over(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nicforge"));
-        command.args(["sockets", "--service", &self.words("service"), "--"]).args(words);
-        command.current_dir(self.folder.path());
-        command
-    }
-
-    /// A server over the card, once it listens.
-    fn serve(&self, port: u16, words: &[&str]) -> Served {
-        let server = Served(Some(Program::start_silent(&mut self.over(words))));
-        let until = Instant::now() + PATIENCE;
-        while !self.listens(port) {
-            assert!(Instant::now() < until, "{words:?} does not listen at {port}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        server
-    }
-
-    fn seen(&self) -> String {
-        let mut list = Command::new(env!("CARGO_BIN_EXE_nicforge"));
-        text(list.args(["ss", "--service", &self.words("service")]))
-    }
-
-    fn listens(&self, port: u16) -> bool {
-        let ending = format!(":{port} ");
-        self.seen().lines().any(|line| line.contains("LISTEN") && format!("{line} ").contains(&ending))
     }
 
     /// A connection of the kernel's to a port of the card.
@@ -108,39 +80,8 @@ impl Card {
     fn down(mut self) {
         let report = self.gateway.take().unwrap().stop();
         assert!(report["points"][0]["metrics"]["throughput_gbps"].as_f64().unwrap() > 0.0);
-        assert!(!self.path("service").exists(), "the service's socket goes with it");
+        assert!(!self.programs.service().exists(), "the service's socket goes with it");
     }
-}
-
-/// A program over the card, which is asked to stop: the command passes that on to it.
-struct Served(Option<Program>);
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.0.take().into_iter().for_each(|mut program| {
-            if program.is_running() {
-                program.stop();
-            }
-        });
-    }
-}
-
-/// Builds the library that is preloaded, which Cargo does not build for tests.
-fn build_library() {
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--package", "nicforge-preload"]);
-    if !cfg!(debug_assertions) {
-        build.arg("--release");
-    }
-    assert!(build.status().unwrap().success());
-}
-
-/// Standard output of a command that must succeed.
-fn text(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{command:?}: {said}{}", String::from_utf8_lossy(&output.stderr));
-    said
 }
 
 #[test]
@@ -150,7 +91,7 @@ fn redis_serves_and_asks_over_the_card() {
     }
     let Some(card) = Card::up("cardr") else { return };
     let words = ["redis-server", "--port", "6379", "--protected-mode", "no", "--save", ""];
-    let server = card.serve(6379, &words);
+    let server = card.programs.serve(6379, &words);
     let cli = |words: &[&str]| text(card.kernels("redis-cli", &["-h", CARD]).args(words)).trim().to_owned();
     assert_eq!(cli(&["set", "key", "value"]), "OK");
     assert_eq!(cli(&["get", "key"]), "value");
@@ -164,7 +105,7 @@ fn redis_serves_and_asks_over_the_card() {
     let until = Instant::now() + PATIENCE;
     let ask = |words: &[&str]| {
         let all = [&["redis-cli", "-h", CLIENT, "-p", "6380"], words].concat();
-        let output = card.over(&all).output().unwrap();
+        let output = card.programs.command(&all).output().unwrap();
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     };
     while ask(&["ping"]) != "PONG" {
@@ -196,7 +137,7 @@ fn nginx_serves_files_over_the_card() {
     );
     std::fs::write(card.path("nginx.conf"), config).unwrap();
     let conf = card.words("nginx.conf");
-    let server = card.serve(8080, &["nginx", "-p", &folder, "-c", &conf]);
+    let server = card.programs.serve(8080, &["nginx", "-p", &folder, "-c", &conf]);
     let url = |name: &str| format!("http://{CARD}:8080/{name}");
     let curls: Vec<Program> = (0..4)
         .map(|number| {
@@ -223,7 +164,7 @@ fn iperf3_streams_both_ways_over_the_card() {
         return skip::skipped("needs iperf3");
     }
     let Some(card) = Card::up("cardi") else { return };
-    let server = card.serve(5201, &["iperf3", "-s", "-p", "5201"]);
+    let server = card.programs.serve(5201, &["iperf3", "-s", "-p", "5201"]);
     for direction in [&[][..], &["-R"], &["-P", "3"], &["--bidir"]] {
         let words = [&["-c", CARD, "-p", "5201", "-n", "20M", "-J"], direction].concat();
         let report = text(&mut card.kernels("iperf3", &words));
@@ -232,22 +173,6 @@ fn iperf3_streams_both_ways_over_the_card() {
     drop(server);
     card.down();
 }
-
-/// Echoes in a thread for each connection, until the end of the stream. On request the program kills itself in the
-/// middle of a stream with bytes in all its rings, as an application does that crashes.
-const ECHO: &str = "
-import os, signal, socket, sys, threading
-l = socket.create_server(('0.0.0.0', int(sys.argv[1])))
-dies = len(sys.argv) > 2
-def serve(c):
-    came = 0
-    while d := c.recv(50_000):
-        came += len(d)
-        if dies and came > 300_000: os.kill(os.getpid(), signal.SIGKILL)
-        c.sendall(d)
-    c.close()
-while True: threading.Thread(target=serve, args=(l.accept()[0],), daemon=True).start()
-";
 
 /// Sends the pattern of a stream and reads it back; whether all of it came.
 fn echoed(mut stream: TcpStream, number: u8) -> bool {
@@ -266,7 +191,7 @@ fn echoed(mut stream: TcpStream, number: u8) -> bool {
 #[test]
 fn the_kernel_and_the_card_exchange_streams_both_ways() {
     let Some(card) = Card::up("cardk") else { return };
-    let server = card.serve(7000, &["python3", "-c", ECHO, "7000"]);
+    let server = card.programs.serve(7000, &["python3", "-c", ECHO, "7000"]);
     std::thread::scope(|scope| {
         for number in 0..6 {
             let stream = card.connect(7000);
@@ -276,28 +201,8 @@ fn the_kernel_and_the_card_exchange_streams_both_ways() {
     drop(server);
     // Connections that the card opens, to a server of the kernel's.
     let kernels = Program::start_silent(&mut card.kernels("python3", &["-c", ECHO, "7002"]));
-    let client = "
-import socket, threading, time
-def one():
-    for attempt in range(300):
-        try: c = socket.create_connection(('10.99.1.2', 7002), timeout=20); break
-        except OSError: time.sleep(0.1)
-    data = bytes(range(256)) * 4000
-    def send(): c.sendall(data); c.shutdown(socket.SHUT_WR)
-    t = threading.Thread(target=send); t.start()
-    got = b''
-    while d := c.recv(30_000): got += d
-    t.join()
-    assert got == data, len(got)
-    whole.append(1)
-whole = []
-ts = [threading.Thread(target=one) for _ in range(4)]
-for t in ts: t.start()
-for t in ts: t.join()
-try: socket.create_connection(('10.99.1.2', 9), timeout=20); assert False
-except ConnectionRefusedError: print(len(whole), 'whole')
-";
-    assert_eq!(text(&mut card.over(&["python3", "-c", client])), "4 whole\n");
+    let words = ["python3", "-c", EXCHANGE, CLIENT, "7002", "4"];
+    assert_eq!(text(&mut card.programs.command(&words)), "4 whole\n");
     drop(kernels);
     card.down();
 }
@@ -305,7 +210,7 @@ except ConnectionRefusedError: print(len(whole), 'whole')
 #[test]
 fn an_application_that_crashes_leaves_all_other_streams_intact() {
     let Some(card) = Card::up("cardx") else { return };
-    let sound = card.serve(7000, &["python3", "-c", ECHO, "7000"]);
+    let sound = card.programs.serve(7000, &["python3", "-c", ECHO, "7000"]);
     std::thread::scope(|scope| {
         for number in 0..4 {
             let card = &card;
@@ -316,7 +221,7 @@ fn an_application_that_crashes_leaves_all_other_streams_intact() {
             });
         }
         for round in 0..3 {
-            let crashes = card.serve(7001, &["python3", "-c", ECHO, "7001", "dies"]);
+            let crashes = card.programs.serve(7001, &["python3", "-c", ECHO, "7001", "dies"]);
             // The first stream with enough bytes ends the server, so all of them connect before one sends.
             let streams = [10, 11, 12, 13].map(|number| (number, card.connect(7001)));
             std::thread::scope(|inner| {
@@ -326,8 +231,8 @@ fn an_application_that_crashes_leaves_all_other_streams_intact() {
             });
             drop(crashes);
             let until = Instant::now() + PATIENCE;
-            while card.seen().contains(":7001 ") {
-                assert!(Instant::now() < until, "sockets of the dead stay: {}", card.seen());
+            while card.programs.seen().contains(":7001 ") {
+                assert!(Instant::now() < until, "sockets of the dead stay: {}", card.programs.seen());
                 std::thread::sleep(Duration::from_millis(50));
             }
         }

@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use nicforge_tcp::Config;
-use nicforge_tcp::config::{BufferSizes, EcnMode};
-use nicforge_tcp::congestion::Algorithm;
-use nicforge_units::Time;
+use nicforge_tcp::{Config, sysctl};
 
 /// What packetdrill gives its own device.
 const MTU: u16 = 1500;
@@ -31,27 +28,6 @@ impl Settings {
         std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
     }
 
-    fn number(&self, name: &str) -> Option<i64> {
-        let text = self.text(name)?;
-        match text.strip_prefix("0x") {
-            Some(hex) => i64::from_str_radix(hex, 16).ok(),
-            None => text.parse().ok(),
-        }
-    }
-
-    fn flag(&self, name: &str, default: bool) -> bool {
-        self.number(name).map_or(default, |value| value != 0)
-    }
-
-    fn sizes(&self, name: &str, default: BufferSizes) -> BufferSizes {
-        let text = self.text(name).unwrap_or_default();
-        let mut numbers = text.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok());
-        match (numbers.next(), numbers.next(), numbers.next()) {
-            (Some(least), Some(default), Some(most)) => BufferSizes { least, default, most },
-            _ => default,
-        }
-    }
-
     /// MTU of the link: a flag, or what packetdrill or the script says for packetdrill's own device.
     pub fn mtu(&self) -> u16 {
         let option = |text: &str| text.strip_prefix("--mtu=").map(|value| value.trim().to_owned());
@@ -73,42 +49,7 @@ impl Settings {
 
     /// Everything that the values say.
     pub fn config(&self) -> Config {
-        let base = Config::default();
-        let retries = |name: &str, default: u8| self.number(name).map_or(default, |value| value.clamp(0, 255) as u8);
-        let algorithm = self.text("tcp_congestion_control").and_then(|name| Algorithm::named(&name));
-        Config {
-            timestamps: self.flag("tcp_timestamps", base.timestamps),
-            window_scaling: self.flag("tcp_window_scaling", base.window_scaling),
-            sack: self.flag("tcp_sack", base.sack),
-            dsack: self.flag("tcp_dsack", base.dsack),
-            ecn: match self.number("tcp_ecn") {
-                Some(0) => EcnMode::Off,
-                Some(1) => EcnMode::On,
-                _ => EcnMode::Passive,
-            },
-            algorithm: algorithm.unwrap_or(base.algorithm),
-            reordering: self.number("tcp_reordering").map_or(base.reordering, |value| value.clamp(1, 300) as u32),
-            tail_loss_probe: self.flag("tcp_early_retrans", base.tail_loss_probe),
-            frto: self.flag("tcp_frto", base.frto),
-            slow_start_after_idle: self.flag("tcp_slow_start_after_idle", base.slow_start_after_idle),
-            syn_retries: retries("tcp_syn_retries", base.syn_retries),
-            syn_ack_retries: retries("tcp_synack_retries", base.syn_ack_retries),
-            data_retries: retries("tcp_retries2", base.data_retries),
-            fin_wait: self.number("tcp_fin_timeout").map_or(base.fin_wait, |s| Time::from_ms(s.max(0) as u64 * 1000)),
-            receive: self.sizes("tcp_rmem", base.receive),
-            send: self.sizes("tcp_wmem", base.send),
-            not_sent_low_water: self.number("tcp_notsent_lowat").map_or(u32::MAX, |value| value as u32),
-            burst_divisor: self.number("tcp_tso_win_divisor").map_or(base.burst_divisor, |value| value as u32),
-            burst_segments_min: self.number("tcp_min_tso_segs").map_or(base.burst_segments_min, |value| value as u32),
-            pacing_percent: (
-                self.number("tcp_pacing_ss_ratio").map_or(200, |value| value as u32),
-                self.number("tcp_pacing_ca_ratio").map_or(120, |value| value as u32),
-            ),
-            pacing: self.paces(),
-            syn_cookies: self.flag("tcp_syncookies", base.syn_cookies),
-            fast_open: self.number("tcp_fastopen").map_or(base.fast_open, |value| value as u32),
-            ..base
-        }
+        Config { pacing: self.paces(), ..sysctl::read(Config::default(), |name| self.text(name)) }
     }
 }
 

@@ -29,32 +29,8 @@ fn network() -> Option<Running> {
     Some(service)
 }
 
-/// Echoes until the end of the stream, in a thread per connection; prints where.
-const SERVER: &str = "
-import socket, threading
-l = socket.create_server(('::', 7000), family=socket.AF_INET6, dualstack_ipv6=True)
-def serve(c):
-    while d := c.recv(50_000): c.sendall(d)
-    c.close()
-while True: threading.Thread(target=serve, args=(l.accept()[0],), daemon=True).start()
-";
-
-/// Sends and receives at once, half-closes, and compares.
-const CLIENT: &str = "
-import socket, sys, threading, time
-for attempt in range(300):
-    try: c = socket.create_connection((sys.argv[1], 7000), timeout=20); break
-    except OSError: time.sleep(0.1)
-data = bytes(range(256)) * 4000
-def send(): c.sendall(data); c.shutdown(socket.SHUT_WR)
-t = threading.Thread(target=send); t.start()
-got = b''
-while d := c.recv(30_000): got += d
-t.join()
-assert got == data, len(got)
-try: socket.create_connection((sys.argv[1], 9), timeout=20); assert False
-except ConnectionRefusedError: print('whole')
-";
+const ECHO: &str = include_str!("common/echo.py");
+const EXCHANGE: &str = include_str!("common/exchange.py");
 
 #[test]
 fn kernel_and_library_talk_both_ways_over_both_families() {
@@ -62,7 +38,7 @@ fn kernel_and_library_talk_both_ways_over_both_families() {
         return;
     }
     let Some(service) = network() else { return };
-    let mut ours = service.start("python3", &["-c", SERVER]);
+    let mut ours = service.start("python3", &["-c", ECHO, "7000", "dual"]);
     service.listening(7000);
     // Who watches sees the handshakes, and nothing else passes the filter.
     let path = service.service();
@@ -76,17 +52,25 @@ fn kernel_and_library_talk_both_ways_over_both_families() {
         [line(&mut frames), line(&mut frames)]
     });
     for host in ["10.9.0.2", "fd09::2"] {
-        assert_eq!(text(output(Command::new("python3").args(["-c", CLIENT, host]))), "whole\n", "{host}");
+        assert_eq!(
+            text(output(Command::new("python3").args(["-c", EXCHANGE, host, "7000", "1"]))),
+            "1 whole\n",
+            "{host}"
+        );
     }
     // A program reaches its own host's addresses, too, like any other's.
     for host in ["10.9.0.2", "fd09::2", "127.0.0.1"] {
-        assert_eq!(text(service.run("python3", &["-c", CLIENT, host])), "whole\n", "{host} from itself");
+        assert_eq!(
+            text(service.run("python3", &["-c", EXCHANGE, host, "7000", "1"])),
+            "1 whole\n",
+            "{host} from itself"
+        );
     }
     let seen = watcher.join().unwrap().map(Option::unwrap);
     assert_eq!((seen[0].1, seen[1].0), (7000, 7000), "a SYN and its answer");
-    let mut kernels = common::Server(Command::new("python3").args(["-c", SERVER]).spawn().unwrap());
+    let mut kernels = common::Server(Command::new("python3").args(["-c", ECHO, "7000", "dual"]).spawn().unwrap());
     for host in ["10.9.0.1", "fd09::1"] {
-        assert_eq!(text(service.run("python3", &["-c", CLIENT, host])), "whole\n", "{host}");
+        assert_eq!(text(service.run("python3", &["-c", EXCHANGE, host, "7000", "1"])), "1 whole\n", "{host}");
     }
     kernels.kill();
     // The kernel's client sees a reset when our server is killed.
@@ -104,4 +88,46 @@ except ConnectionResetError: print('reset')
     ours.kill();
     assert_eq!(lines.next().unwrap().unwrap(), "reset");
     assert!(child.wait().unwrap().success());
+}
+
+/// A server of the kernel's: what it reads first of each connection, and the longest segment that it may send there.
+const FIRST_READ: &str = "
+import socket
+l = socket.create_server(('0.0.0.0', 7100))
+for _ in range(2):
+    c, _ = l.accept()
+    print(c.recv(100).decode(), c.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG), flush=True)
+    c.close()
+";
+
+/// A client: it says that more follows, or not, and has segments of 1000 bytes at most.
+const SENDS_TWICE: &str = "
+import ctypes, errno, socket, time
+for more in (socket.MSG_MORE, 0):
+    c = socket.socket()
+    c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    c.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1000)
+    for attempt in range(300):
+        try: c.connect(('10.9.0.1', 7100)); break
+        except OSError: time.sleep(0.1)
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.send(c.fileno(), None, 10, 0) == -1 and ctypes.get_errno() == errno.EFAULT
+    assert len(c.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1000)) == 280
+    c.send(b'first', more)
+    time.sleep(0.05 if more else 0.5)
+    c.send(b'second')
+    while c.recv(10): pass
+";
+
+#[test]
+fn options_and_flags_reach_the_wire() {
+    let Some(service) = network() else { return };
+    let mut server = Command::new("python3");
+    let mut server = server.args(["-c", FIRST_READ]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let _client = service.start("python3", &["-c", SENDS_TWICE]);
+    let lines = std::io::BufRead::lines(std::io::BufReader::new(server.stdout.take().unwrap()));
+    let lines: Vec<String> = lines.map(Result::unwrap).collect();
+    assert!(server.wait().unwrap().success());
+    // With timestamps, whose 12 bytes Linux takes off what the option says.
+    assert_eq!(lines, ["firstsecond 988", "first 988"]);
 }

@@ -9,6 +9,7 @@ use nicforge_platform::live::ports::{PacketPort, Port, TapPort};
 use nicforge_tcp::Config;
 pub use nicforge_tcp::congestion::Algorithm;
 use nicforge_tcp::stack::{Address, HostConfig};
+pub use nicforge_tcp::sysctl::{self, Sysctl};
 use nicforge_wire::headers::MacAddress;
 use rustix::io::Errno;
 
@@ -40,8 +41,8 @@ pub struct NetworkConfig {
     pub mtu: u16,
     /// Connections that nobody holds any more and that may still close, [`ORPHANS`] by default.
     pub orphans: usize,
-    /// Congestion control of every connection: a window, or TIMELY's rate.
-    pub congestion: Algorithm,
+    /// How every connection behaves: its congestion control (a window, or TIMELY's rate) among others.
+    pub tcp: Config,
 }
 
 /// A port, and what a stack behind it needs.
@@ -88,8 +89,8 @@ pub fn address(text: &str) -> Result<(IpAddr, u8), AttachError> {
 impl NetworkConfig {
     /// A place with its addresses, and the usual rest.
     pub fn new(attachment: Attachment, addresses: Vec<(IpAddr, u8)>) -> NetworkConfig {
-        let congestion = Config::default().algorithm;
-        NetworkConfig { attachment, addresses, gateways: Vec::new(), mtu: 1500, orphans: ORPHANS, congestion }
+        let tcp = Config::default();
+        NetworkConfig { attachment, addresses, gateways: Vec::new(), mtu: 1500, orphans: ORPHANS, tcp }
     }
 
     /// Opens the port and starts a stack behind it.
@@ -159,8 +160,7 @@ impl NetworkConfig {
         host.mtu = self.mtu.min(port.link().map_or(u16::MAX, |link| link.mtu.min(65_535) as u16));
         let mut seed = [0; 16];
         seed.copy_from_slice(&secrets[..16]);
-        let config = Config { algorithm: self.congestion, ..Config::default() };
-        Attached { port, host, config, seed }
+        Attached { port, host, config: self.tcp.clone(), seed }
     }
 }
 

@@ -41,13 +41,15 @@ pub enum Request {
     Trace = 11,
     /// Encrypts direction `value` (`TLS_TX`, `TLS_RX`) of a connection. The structure that the program gave follows.
     Tls = 12,
+    /// Writes a connection's figures of now into its memory.
+    Figures = 13,
 }
 
 impl Request {
     /// The request with this number.
     pub fn of(number: u32) -> Option<Request> {
         use Request::*;
-        [Hello, Socket, Bind, Listen, Connect, Adopt, List, Limit, Capture, Trace, Tls]
+        [Hello, Socket, Bind, Listen, Connect, Adopt, List, Limit, Capture, Trace, Tls, Figures]
             .into_iter()
             .find(|request| *request as u32 == number)
     }

@@ -13,7 +13,7 @@ use std::mem::size_of;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 /// Version of everything in this file and of the control messages.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Entries of one context queue.
 pub const QUEUE_ENTRIES: usize = 4096;
@@ -58,6 +58,8 @@ pub const FLAG_FINISHED: u32 = 1;
 pub const FLAG_FAILED: u32 = 2;
 /// ARX: the connection is established.
 pub const FLAG_CONNECTED: u32 = 4;
+/// More bytes follow at once (`MSG_MORE`): a last segment that is not full waits for them.
+pub const FLAG_MORE: u32 = 8;
 
 /// What an entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,6 +22,7 @@ pub mod segment;
 pub mod seq;
 pub mod socket;
 pub mod stack;
+pub mod sysctl;
 pub mod watch;
 
 pub use config::Config;

@@ -3,70 +3,20 @@
 //! Set NICFORGE_TCP_PEERS=1 to build netstack: it takes minutes the first time.
 
 mod common;
+#[path = "peers/mod.rs"]
+mod programs;
 mod tap;
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::Mutex;
 
 use nicforge_tcp::Config;
+use programs::{build_lwip, build_netstack};
 use tap::{Faulty, Harness, Role, give_descriptor_3};
-
-fn source(peer: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers").join(peer)
-}
-
-fn folder(peer: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(peer);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
-fn ran(command: &mut Command) -> bool {
-    command.output().is_ok_and(|output| output.status.success())
-}
-
-fn build_lwip() -> Option<PathBuf> {
-    if !Path::new("/usr/include/lwip/lwip/tcpip.h").exists() {
-        println!("skipped: lwIP is not here (Debian: liblwip-dev)");
-        return None;
-    }
-    let program = folder("lwip").join("peer");
-    let mut cc = Command::new("cc");
-    cc.args(["-O1", "-I/usr/include/lwip", "-o"]).arg(&program).arg(source("lwip").join("main.c"));
-    cc.args(["-llwip", "-lpthread"]);
-    if !ran(&mut cc) {
-        println!("skipped: the C compiler does not build lwIP's peer");
-        return None;
-    }
-    Some(program)
-}
-
-fn build_netstack() -> Option<PathBuf> {
-    let folder = folder("netstack");
-    let program = folder.join("peer");
-    if program.exists() {
-        return Some(program);
-    }
-    if std::env::var_os("NICFORGE_TCP_PEERS").is_none() {
-        println!("skipped: NICFORGE_TCP_PEERS is not set, so netstack's peer is not built");
-        return None;
-    }
-    std::fs::copy(source("netstack").join("main.go"), folder.join("main.go")).ok()?;
-    let go = |arguments: &[&str]| ran(Command::new("go").args(arguments).current_dir(&folder));
-    let built = (folder.join("go.mod").exists() || go(&["mod", "init", "peer"]))
-        && go(&["get", "gvisor.dev/gvisor@v0.0.0-20250205023644-9414b50a5633"])
-        && go(&["mod", "tidy"])
-        && go(&["build", "-o", "peer", "."]);
-    if !built {
-        println!("skipped: Go or its module proxy is not here");
-        return None;
-    }
-    Some(program)
-}
 
 fn start(program: &Path, port: UnixDatagram, arguments: [&str; 3]) -> Child {
     let mut command = Command::new(program);

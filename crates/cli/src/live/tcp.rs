@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nicforge_lab::live::{FastPath, LiveConfig, Port, PortKind, Software, TcpOptions, WorkerEnd, go_to};
-use nicforge_sockets::attach::{AttachError, Attachment, NetworkConfig};
+use nicforge_sockets::attach::{AttachError, Attachment, NetworkConfig, sysctl};
 use nicforge_sockets::service::{Config, Service};
 use nicforge_sockets::transport::Transport;
 
@@ -30,8 +30,11 @@ fn serve(config: &LiveConfig, tcp: &TcpOptions, ends: Vec<WorkerEnd>, stop: &Ato
     let attachment = if kernels { Attachment::Tap(String::new()) } else { Attachment::Given };
     let addresses = tcp.address.iter().map(|own| (own.address, own.length)).collect();
     let usual = NetworkConfig::new(attachment, addresses);
-    let congestion = tcp.congestion.map_or(usual.congestion, |control| control.algorithm());
-    let network = NetworkConfig { gateways: tcp.gateway.clone(), mtu: u16::MAX, congestion, ..usual };
+    let mut connections = sysctl::apply(usual.tcp.clone(), &tcp.sysctl);
+    if let Some(control) = tcp.congestion {
+        connections.algorithm = control.algorithm();
+    }
+    let network = NetworkConfig { gateways: tcp.gateway.clone(), mtu: u16::MAX, tcp: connections, ..usual };
     let network = over(&network, ends, tcp.fast_path).map_err(|error| error.to_string())?;
     let mut service = Service::new(Config::at(path(tcp)), Some(network)).map_err(|error| error.to_string())?;
     let stopper = service.stopper();

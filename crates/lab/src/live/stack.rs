@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use nicforge_options::{Allowed, ConfigError, Form, IP, PATH, choice, options};
+use nicforge_tcp::sysctl::Sysctl;
 
 use super::assemble::{SegmentOptions, Segments};
 use super::config::{LiveConfig, place_of};
@@ -43,6 +44,11 @@ static PREFIXED: Form = Form {
     parse: |text| Some(text.parse::<Prefixed>().ok()?.to_string()),
 };
 
+static SYSCTL: Form = Form {
+    says: "a setting of TCP with its value, such as \"tcp_ecn=1\"",
+    parse: |text| Some(text.parse::<Sysctl>().ok()?.to_string()),
+};
+
 /// Fast-path threads at most: each has a bit of connections' names.
 const CORES_MOST: usize = 64;
 
@@ -67,6 +73,8 @@ options! {
         fast_path: FastPath = FastPath::Host, "", FastPath::ALLOWED;
         /// Congestion control of every connection.
         congestion: Option<Congestion> = None, "", Congestion::ALLOWED, default "the stack's";
+        /// Settings of TCP by Linux's names below net.ipv4, such as "tcp_ecn=1".
+        sysctl: Vec<Sysctl> = Vec::new(), "", Allowed::List(&SYSCTL), default "none";
         /// Routers.
         gateway: Vec<IpAddr> = Vec::new(), "", Allowed::List(&IP), default "none";
     }

@@ -6,47 +6,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 
+pub use super::buffers::Buffers;
 use super::link::borrowed;
 use super::lock::lock;
 use super::socket::{Socket, wait_readable};
 use super::tls;
-use crate::layout::{Kind, State, TOKENS};
+use crate::layout::{FLAG_MORE, Kind, State, TOKENS};
 use crate::queue::Message;
 use crate::shared::Ring;
-
-/// A program's buffers, as `readv` and `sendmsg` take them.
-#[derive(Clone, Copy, Debug)]
-pub struct Buffers<'a>(&'a [libc::iovec]);
-
-impl<'a> Buffers<'a> {
-    /// Buffers of a program.
-    ///
-    /// # Safety
-    /// Each is valid for its length: readable to send from, writable to receive into. A program that passes others to
-    /// the kernel gets EFAULT; here it gets the signal.
-    pub unsafe fn new(buffers: &'a [libc::iovec]) -> Buffers<'a> {
-        Buffers(buffers)
-    }
-
-    /// Bytes in all.
-    pub fn bytes(&self) -> usize {
-        self.0.iter().fold(0, |sum: usize, buffer| sum.saturating_add(buffer.iov_len))
-    }
-
-    /// Calls `each` with the parts of `len` bytes after the first `skip`, and where each lies among them.
-    pub(super) fn parts(&self, mut skip: usize, len: usize, mut each: impl FnMut(*mut u8, usize, usize)) {
-        let mut done = 0;
-        for buffer in self.0 {
-            let skipped = skip.min(buffer.iov_len);
-            skip -= skipped;
-            let part = (buffer.iov_len - skipped).min(len - done);
-            if part > 0 {
-                each(buffer.iov_base.cast::<u8>().wrapping_add(skipped), part, done);
-                done += part;
-            }
-        }
-    }
-}
 
 /// Flags of one call that matter here.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +26,7 @@ pub(super) struct Manner {
 
 /// Receives; 0 is the end of the stream.
 pub fn receive(number: i32, socket: &Socket, buffers: Buffers<'_>, flags: i32) -> Result<usize, Errno> {
+    buffers.check()?;
     if tls::decrypts(socket) {
         let record = tls::receive(number, socket, buffers, flags, false)?;
         return Ok(record.bytes);
@@ -278,6 +246,7 @@ pub(super) fn wait(number: i32, socket: &Socket, manner: Manner) -> Result<bool,
 
 /// Sends. Blocking descriptors take everything; others what fits.
 pub fn transmit(number: i32, socket: &Socket, buffers: Buffers<'_>, flags: i32) -> Result<usize, Errno> {
+    buffers.check()?;
     if tls::encrypts(socket) {
         return tls::transmit(number, socket, buffers, flags, tls::DATA);
     }
@@ -293,7 +262,7 @@ pub fn transmit(number: i32, socket: &Socket, buffers: Buffers<'_>, flags: i32) 
         let put = if socket.state() == State::Connecting {
             0
         } else {
-            put(socket, wanted - sent, |at, len| {
+            put(socket, wanted - sent, flags & libc::MSG_MORE != 0, |at, len| {
                 buffers.parts(sent, len, |from, part, done| {
                     // SAFETY: the program's buffer is readable for `part` bytes by `Buffers::new`.
                     unsafe { socket.memory.fill_from(Ring::Transmit, at + done as u64, from, part) }
@@ -331,10 +300,12 @@ pub fn sendable(number: i32, socket: &Socket) -> Result<(), Errno> {
     }
 }
 
-/// Puts up to `wanted` bytes into the transmit ring, which `fill` copies there, and tells the service.
+/// Puts up to `wanted` bytes into the transmit ring, which `fill` copies there, and tells the service. With `more`
+/// others follow at once.
 pub fn put(
     socket: &Socket,
     wanted: usize,
+    more: bool,
     fill: impl FnOnce(u64, usize) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
     let own = &socket.page().application;
@@ -348,7 +319,8 @@ pub fn put(
     own.tx_head.store(head + len as u64, Ordering::Relaxed);
     // Under the lock: a FIN must not overtake data.
     if len > 0 {
-        socket.push(Message { tx_bump: len as u32, ..Message::new(Kind::Bump, socket.flow) })?;
+        let flags = if more { FLAG_MORE } else { 0 };
+        socket.push(Message { tx_bump: len as u32, flags, ..Message::new(Kind::Bump, socket.flow) })?;
     }
     drop(held);
     Ok(len)

@@ -34,7 +34,7 @@ pub fn send_file(
         let head = if tls::encrypts(socket) { PIECE_HEADER } else { 0 };
         let most = if head > 0 { PIECE_MOST } else { PART };
         let mut moved = 0;
-        let result = put(socket, (count - sent).min(most) + head, |at, len| {
+        let result = put(socket, (count - sent).min(most) + head, false, |at, len| {
             if len <= head {
                 return Ok(0);
             }

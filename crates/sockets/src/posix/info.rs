@@ -3,11 +3,13 @@
 use std::sync::atomic::Ordering;
 
 use super::data;
+use super::link::link;
 use super::socket::Socket;
+use crate::control::Request;
 use crate::layout::State;
 
-/// Bytes of the fields up to `tcpi_snd_wnd`.
-const BYTES: usize = 232;
+/// Bytes of the fields up to Linux 6.18. A program takes as many as it knows.
+const BYTES: usize = 280;
 
 /// Numbers that Linux gives to states.
 fn state_number(socket: &Socket) -> u8 {
@@ -27,6 +29,10 @@ fn state_number(socket: &Socket) -> u8 {
 /// The structure's bytes.
 pub fn bytes(socket: &Socket) -> [u8; BYTES] {
     let page = socket.page();
+    // Where the service is gone, its last figures stay.
+    if socket.state() == State::Connected {
+        let _ = link().and_then(|link| link.ask(&socket.request(Request::Figures), &[]));
+    }
     let figures = &page.service.figures;
     let mut info = [0u8; BYTES];
     info[0] = state_number(socket);
@@ -46,7 +52,7 @@ pub fn bytes(socket: &Socket) -> [u8; BYTES] {
     word(68, rtt);
     word(72, figures.rtt_variance_us.load(Ordering::Relaxed));
     word(76, 0x7fff_ffff);
-    word(80, figures.window_segments.load(Ordering::Relaxed).max(10));
+    word(80, figures.window_segments.load(Ordering::Relaxed));
     word(84, mss);
     // tcpi_reordering, tcpi_rcv_rtt, tcpi_rcv_space, tcpi_total_retrans.
     word(88, 3);

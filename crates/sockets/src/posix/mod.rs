@@ -14,6 +14,7 @@
 
 pub mod accept;
 pub mod address;
+mod buffers;
 pub mod bytes;
 pub mod data;
 pub mod files;

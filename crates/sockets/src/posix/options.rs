@@ -163,6 +163,11 @@ pub unsafe fn set(
             return Ok(());
         }
     }
+    if (level, name) == (libc::IPPROTO_TCP, libc::TCP_MAXSEG) {
+        // A socket without one gives the default for it, which is no bound.
+        // SAFETY: the judge took the value, so the program's pointer has the bytes of an integer.
+        bytes[..4].copy_from_slice(&unsafe { given.cast::<i32>().read_unaligned() }.to_ne_bytes());
+    }
     let bytes = &bytes[..(got as usize).min(OPTION_BYTES)];
     store(socket, level, name, bytes);
     announce(socket, level, name, bytes);
@@ -180,6 +185,7 @@ fn announce(socket: &Socket, level: i32, name: i32, bytes: &[u8]) {
                 | libc::TCP_KEEPINTVL
                 | libc::TCP_KEEPCNT
                 | libc::TCP_USER_TIMEOUT
+                | libc::TCP_MAXSEG
         );
     let socket_level = level == libc::SOL_SOCKET && matches!(name, libc::SO_KEEPALIVE | libc::SO_LINGER);
     if !tcp && !socket_level {

@@ -224,7 +224,7 @@ pub fn transmit(number: i32, socket: &Socket, buffers: Buffers<'_>, flags: i32, 
             return partial(sent, cause);
         }
         let most = PIECE_HEADER + (wanted - sent).min(PIECE_MOST);
-        let put = put(socket, most, |at, len| {
+        let put = put(socket, most, false, |at, len| {
             if len <= PIECE_HEADER {
                 return Ok(0);
             }

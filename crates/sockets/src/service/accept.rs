@@ -36,12 +36,13 @@ impl Service {
         }
         let flow = &self.flows[index];
         let (name, local) = (flow.name, flow.local.ok_or(Errno::INVAL)?);
+        let max_segment = flow.options.max_segment;
         let both = flow.v6 && local.ip().is_unspecified() && self.bindings.takes_v4(name, local.port());
         self.bindings.listen(name, local.port())?;
         let v4 = std::net::SocketAddr::new(std::net::Ipv4Addr::UNSPECIFIED.into(), local.port());
         for at in [Some(local), both.then_some(v4)].into_iter().flatten() {
             if !self.groups.contains_key(&at) {
-                let ids = self.route.listen_all(at, backlog)?;
+                let ids = self.route.listen_all(at, backlog, max_segment)?;
                 self.by_listener.extend(ids.iter().map(|id| (*id, at)));
                 self.groups.entry(at).or_default().ids = ids;
             }

@@ -1,7 +1,7 @@
 //! ATX entries: each is validated, and one that makes no sense is counted against its application.
 
 use super::Service;
-use crate::layout::{Kind, QUEUE_ENTRIES};
+use crate::layout::{FLAG_MORE, Kind, QUEUE_ENTRIES};
 use crate::queue::{Message, Taken};
 use crate::shared::Direction;
 
@@ -69,6 +69,9 @@ impl Service {
         }
         flow.rx_free += rx;
         flow.tx_ready += tx;
+        if tx > 0 {
+            flow.more_follows = message.flags & FLAG_MORE != 0;
+        }
         match message.kind {
             Kind::Bump => {}
             Kind::Close => flow.announced = true,

@@ -43,6 +43,8 @@ pub struct Options {
     pub no_delay: bool,
     /// `TCP_CORK`.
     pub cork: bool,
+    /// `TCP_MAXSEG`, 0 for none.
+    pub max_segment: u16,
     /// `SO_KEEPALIVE`.
     pub keep_alive: bool,
     /// `TCP_KEEPIDLE`, seconds.
@@ -62,6 +64,7 @@ impl Default for Options {
         Options {
             no_delay: false,
             cork: false,
+            max_segment: 0,
             keep_alive: false,
             keep_idle: 7200,
             keep_interval: 75,
@@ -135,6 +138,8 @@ pub struct Flow {
     pub tx_tail: u64,
     /// Bytes that wait in the transmit ring.
     pub tx_ready: usize,
+    /// The application said that others follow them at once.
+    pub more_follows: bool,
     /// FIN is to follow.
     pub finish_wanted: bool,
     /// FIN was given to the stack.
@@ -207,6 +212,7 @@ impl Flow {
             rx_free: ring_bytes,
             tx_tail: 0,
             tx_ready: 0,
+            more_follows: false,
             finish_wanted: false,
             finish_given: false,
             finish_shown: false,

@@ -81,7 +81,15 @@ impl Service {
         self.end(index, id, FLAG_FAILED);
     }
 
-    /// Figures for `TCP_INFO`, now and then.
+    /// Figures for `TCP_INFO`, as they are now.
+    pub(super) fn figures_now(&mut self, index: usize) {
+        if let Role::Connected(id) = self.flows[index].role {
+            self.flows[index].figures_due = self.now;
+            self.publish_figures(index, id);
+        }
+    }
+
+    /// Figures for `nicforge ss` and programs that look at the memory, now and then.
     fn publish_figures(&mut self, index: usize, id: Id) {
         let flow = &mut self.flows[index];
         if self.now < flow.figures_due {
@@ -137,8 +145,8 @@ impl Service {
                 return;
             }
             // The stack copies, then computes checksums over its copy: the application may change its ring meanwhile.
-            let route = &mut self.route;
-            let sent = flow.memory.drain_with(Ring::Transmit, flow.tx_tail, len, |bytes| route.send(id, bytes));
+            let (route, more) = (&mut self.route, flow.more_follows);
+            let sent = flow.memory.drain_with(Ring::Transmit, flow.tx_tail, len, |bytes| route.send(id, bytes, more));
             flow.tx_tail += sent as u64;
             flow.tx_ready -= sent;
             moved.sent += sent;

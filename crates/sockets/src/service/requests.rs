@@ -16,7 +16,7 @@ use crate::control::{
     BIND_FREE, BIND_REUSE_ADDRESS, BIND_REUSE_PORT, BIND_V6_ONLY, ReplyMessage, Request, RequestMessage, receive, send,
 };
 use crate::layout::{State, VERSION};
-use crate::transport::Transport;
+use crate::transport::{Id, Setting, Transport};
 use crate::watch::FILTER_BYTES;
 use crate::watch::filter::Filter;
 
@@ -165,6 +165,11 @@ impl Service {
                 Ok(Answer::default())
             }
             Request::Connect => self.connect(index, message),
+            Request::Figures => {
+                let flow = self.possessed(index, message)?;
+                self.figures_now(flow);
+                Ok(Answer::default())
+            }
         }
     }
 
@@ -304,7 +309,7 @@ impl Service {
         };
         let from = SocketAddr::new(source, port);
         self.bindings.pair(from, to)?;
-        let id = match self.route.connect(from, to) {
+        let id = match self.route.connect(from, to, self.flows[at].options.max_segment) {
             Ok(id) => id,
             Err(cause) => {
                 self.bindings.unpair(from, to);
@@ -324,10 +329,16 @@ impl Service {
 
     /// Notes an option that the stack has to know.
     pub(super) fn set_option(&mut self, index: usize, option: u32, number: u64) {
+        if self.flows[index].tx_ready > 0 {
+            // Bytes that were written before are under the option, too: TCP_NODELAY pushes them out.
+            self.pump(index);
+        }
         let options = &mut self.flows[index].options;
         let number32 = number as u32;
         match ((option >> 16) as i32, (option & 0xffff) as i32) {
             (libc::IPPROTO_TCP, libc::TCP_NODELAY) => options.no_delay = number != 0,
+            // It has effect on what begins after it.
+            (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => options.max_segment = number as u16,
             (libc::IPPROTO_TCP, libc::TCP_CORK) => options.cork = number != 0,
             (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE) => options.keep_idle = number32,
             (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL) => options.keep_interval = number32,
@@ -343,6 +354,13 @@ impl Service {
 
     /// Gives a connection's options to the stack.
     pub(super) fn apply_options(&mut self, index: usize) {
+        let flow = &self.flows[index];
+        if matches!(flow.role, Role::Listener(_)) {
+            let setting = Setting::MaxSegment(flow.options.max_segment);
+            let own = self.groups.values().filter(|group| group.members.contains(&flow.name));
+            let ids: Vec<Id> = own.flat_map(|group| group.ids.iter().copied()).collect();
+            ids.into_iter().for_each(|id| self.route.set(id, setting));
+        }
         if let Role::Connected(id) = self.flows[index].role {
             for setting in self.flows[index].options.settings() {
                 self.route.set(id, setting);

@@ -148,7 +148,7 @@ impl Transport for Loopback {
         }
     }
 
-    fn listen(&mut self, at: SocketAddr, backlog: usize) -> Result<Id, Errno> {
+    fn listen(&mut self, at: SocketAddr, backlog: usize, _max_segment: u16) -> Result<Id, Errno> {
         self.serial += 1;
         let entry = self.listeners.vacant_entry();
         let index = entry.key();
@@ -181,7 +181,7 @@ impl Transport for Loopback {
         }
     }
 
-    fn connect(&mut self, from: SocketAddr, to: SocketAddr) -> Result<Id, Errno> {
+    fn connect(&mut self, from: SocketAddr, to: SocketAddr, _max_segment: u16) -> Result<Id, Errno> {
         let ours = self.new_end(from, to);
         let id = self.ends[ours].id;
         match self.listener_for(to) {
@@ -202,7 +202,7 @@ impl Transport for Loopback {
         Ok(id)
     }
 
-    fn send(&mut self, id: Id, bytes: &[u8]) -> usize {
+    fn send(&mut self, id: Id, bytes: &[u8], _more: bool) -> usize {
         let Some(at) = self.find(id) else { return 0 };
         let end = &self.ends[at];
         if end.finished || end.failed {

@@ -86,6 +86,8 @@ pub enum Setting {
     KeepAlive(Option<KeepAlive>),
     /// Unacknowledged data ends the connection after this time.
     UserTimeout(Option<Time>),
+    /// Of a listener: the longest segment of connections that begin from now on, 0 for what the path takes.
+    MaxSegment(u16),
 }
 
 /// Keep-alive probes.
@@ -168,16 +170,17 @@ pub trait Transport {
     fn source_for(&self, to: IpAddr) -> Option<IpAddr>;
     /// The time of the calls that follow.
     fn set_time(&mut self, _now: Time) {}
-    /// Listens at an address, which may be unspecified.
-    fn listen(&mut self, at: SocketAddr, backlog: usize) -> Result<Id, Errno>;
+    /// Listens at an address, which may be unspecified. Segments of its connections carry `max_segment` bytes at most
+    /// (TCP_MAXSEG), or what the path takes where it is 0.
+    fn listen(&mut self, at: SocketAddr, backlog: usize, max_segment: u16) -> Result<Id, Errno>;
     /// The next connection that a listener has completed.
     fn accept(&mut self, listener: Id) -> Option<Accepted>;
     /// Stops listening; connections that were not accepted are reset.
     fn unlisten(&mut self, listener: Id);
-    /// Begins a connection.
-    fn connect(&mut self, from: SocketAddr, to: SocketAddr) -> Result<Id, Errno>;
-    /// Takes bytes to send; returns how many.
-    fn send(&mut self, id: Id, bytes: &[u8]) -> usize;
+    /// Begins a connection. `max_segment` is as for [`listen`](Self::listen).
+    fn connect(&mut self, from: SocketAddr, to: SocketAddr, max_segment: u16) -> Result<Id, Errno>;
+    /// Takes bytes to send; returns how many. With `more` a last segment that is not full waits a while for others.
+    fn send(&mut self, id: Id, bytes: &[u8], more: bool) -> usize;
     /// Gives received bytes; returns how many.
     fn receive(&mut self, id: Id, bytes: &mut [u8]) -> usize;
     /// Whether everything up to the peer's FIN has been received.

@@ -179,7 +179,7 @@ impl Transport for Network {
         self.now = self.now.max(now);
     }
 
-    fn listen(&mut self, at: SocketAddr, backlog: usize) -> Result<Id, Errno> {
+    fn listen(&mut self, at: SocketAddr, backlog: usize, max_segment: u16) -> Result<Id, Errno> {
         let local = Some(at.ip()).filter(|ip| !ip.is_unspecified());
         let id = self.name();
         let place = Place { id, at, backlog, pending: VecDeque::new() };
@@ -192,7 +192,8 @@ impl Transport for Network {
             shared.places.push(place);
             return Ok(id);
         }
-        let listener = self.stack.listen(local, at.port(), backlog, self.tuning.clone(), true).map_err(refusal)?;
+        let tuning = Tuning { max_segment, ..self.tuning.clone() };
+        let listener = self.stack.listen(local, at.port(), backlog, tuning, true).map_err(refusal)?;
         self.listeners.push(Shared { listener, places: vec![place] });
         Ok(id)
     }
@@ -231,18 +232,19 @@ impl Transport for Network {
         }
     }
 
-    fn connect(&mut self, from: SocketAddr, to: SocketAddr) -> Result<Id, Errno> {
+    fn connect(&mut self, from: SocketAddr, to: SocketAddr, max_segment: u16) -> Result<Id, Errno> {
         let local = (Some(from.ip()), from.port());
-        let at = self.stack.connect(local, (to.ip(), to.port()), self.tuning.clone(), self.now).map_err(refusal)?;
+        let tuning = Tuning { max_segment, ..self.tuning.clone() };
+        let at = self.stack.connect(local, (to.ip(), to.port()), tuning, self.now).map_err(refusal)?;
         Ok(self.learn(at, false))
     }
 
-    fn send(&mut self, id: Id, bytes: &[u8]) -> usize {
+    fn send(&mut self, id: Id, bytes: &[u8], more: bool) -> usize {
         let Some(known) = self.known.get(&id) else { return 0 };
         if self.secure.has(known.at, Way::Outward) {
             return self.secure.send(&mut self.stack, known.at, bytes, self.now);
         }
-        let sent = self.stack.send(known.at, bytes, false, self.now).unwrap_or(0);
+        let sent = self.stack.send(known.at, bytes, more, self.now).unwrap_or(0);
         if sent < bytes.len() {
             self.stack.with(known.at, Connection::wait_for_space);
         }
@@ -286,12 +288,19 @@ impl Transport for Network {
     }
 
     fn set(&mut self, id: Id, setting: Setting) {
+        if let Setting::MaxSegment(bytes) = setting {
+            if let Some((listener, _)) = self.place(id) {
+                self.stack.set_max_segment(listener, bytes);
+            }
+            return;
+        }
         let Some(known) = self.known.get(&id) else { return };
         let now = self.now;
         self.stack.with(known.at, |connection| match setting {
             Setting::NoDelay(on) => connection.set_no_delay(on),
             Setting::Cork(on) => connection.set_cork(on),
             Setting::UserTimeout(after) => connection.tuning.user_timeout = after,
+            Setting::MaxSegment(_) => {}
             Setting::KeepAlive(keep) => {
                 let keep_alive = keep.map_or(KeepAlive { on: false, ..connection.tuning.keep_alive }, |keep| {
                     KeepAlive { on: true, idle: keep.idle, interval: keep.interval, probes: keep.count.min(255) as u8 }

@@ -43,12 +43,12 @@ impl Route {
     }
 
     /// Listens at one place in the loopback and, unless the address is a loopback one, in the network.
-    pub fn listen_all(&mut self, at: SocketAddr, backlog: usize) -> Result<Vec<Id>, Errno> {
-        let mut ids = vec![self.loopback.listen(at, backlog)?];
+    pub fn listen_all(&mut self, at: SocketAddr, backlog: usize, max_segment: u16) -> Result<Vec<Id>, Errno> {
+        let mut ids = vec![self.loopback.listen(at, backlog, max_segment)?];
         if let Some(network) = &mut self.network
             && !at.ip().is_loopback()
         {
-            match network.listen(at, backlog) {
+            match network.listen(at, backlog, max_segment) {
                 Ok(id) => ids.push(Id(id.0 | NETWORK)),
                 Err(error) => {
                     self.loopback.unlisten(ids[0]);
@@ -82,8 +82,8 @@ impl Transport for Route {
         if self.owns(to) { self.loopback.source_for(to) } else { self.network.as_ref()?.source_for(to) }
     }
 
-    fn listen(&mut self, at: SocketAddr, backlog: usize) -> Result<Id, Errno> {
-        self.loopback.listen(at, backlog)
+    fn listen(&mut self, at: SocketAddr, backlog: usize, max_segment: u16) -> Result<Id, Errno> {
+        self.loopback.listen(at, backlog, max_segment)
     }
 
     fn accept(&mut self, listener: Id) -> Option<Accepted> {
@@ -97,17 +97,17 @@ impl Transport for Route {
         transport.unlisten(id);
     }
 
-    fn connect(&mut self, from: SocketAddr, to: SocketAddr) -> Result<Id, Errno> {
+    fn connect(&mut self, from: SocketAddr, to: SocketAddr, max_segment: u16) -> Result<Id, Errno> {
         if self.owns(to.ip()) {
-            return self.loopback.connect(from, to);
+            return self.loopback.connect(from, to, max_segment);
         }
         let network = self.network.as_mut().ok_or(Errno::NETUNREACH)?;
-        network.connect(from, to).map(|id| Id(id.0 | NETWORK))
+        network.connect(from, to, max_segment).map(|id| Id(id.0 | NETWORK))
     }
 
-    fn send(&mut self, id: Id, bytes: &[u8]) -> usize {
+    fn send(&mut self, id: Id, bytes: &[u8], more: bool) -> usize {
         let (transport, id) = self.at(id);
-        transport.send(id, bytes)
+        transport.send(id, bytes, more)
     }
 
     fn receive(&mut self, id: Id, bytes: &mut [u8]) -> usize {

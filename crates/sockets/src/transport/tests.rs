@@ -20,8 +20,8 @@ fn events(loopback: &mut Loopback) -> Vec<Event> {
 }
 
 fn pair(loopback: &mut Loopback) -> (Id, Id) {
-    let listener = loopback.listen("127.0.0.1:80".parse().unwrap(), 8).unwrap();
-    let client = loopback.connect("127.0.0.1:4000".parse().unwrap(), "127.0.0.1:80".parse().unwrap()).unwrap();
+    let listener = loopback.listen("127.0.0.1:80".parse().unwrap(), 8, 0).unwrap();
+    let client = loopback.connect("127.0.0.1:4000".parse().unwrap(), "127.0.0.1:80".parse().unwrap(), 0).unwrap();
     let server = loopback.accept(listener).unwrap().id;
     loopback.unlisten(listener);
     events(loopback);
@@ -31,7 +31,7 @@ fn pair(loopback: &mut Loopback) -> (Id, Id) {
 #[test]
 fn nobody_listening_refuses() {
     let mut loopback = Loopback::default();
-    let id = loopback.connect("127.0.0.1:4000".parse().unwrap(), "127.0.0.1:80".parse().unwrap()).unwrap();
+    let id = loopback.connect("127.0.0.1:4000".parse().unwrap(), "127.0.0.1:80".parse().unwrap(), 0).unwrap();
     assert_eq!(events(&mut loopback), [Event::Failed(id, Errno::CONNREFUSED)]);
 }
 
@@ -39,7 +39,7 @@ fn nobody_listening_refuses() {
 fn both_fins_close_and_a_name_is_not_used_again() {
     let mut loopback = Loopback::default();
     let (client, server) = pair(&mut loopback);
-    loopback.send(client, b"last");
+    loopback.send(client, b"last", false);
     loopback.finish(client);
     loopback.finish(server);
     let mut bytes = [0; 8];
@@ -56,11 +56,11 @@ fn both_fins_close_and_a_name_is_not_used_again() {
 #[test]
 fn an_unspecified_listener_takes_its_family_and_an_exact_one_goes_first() {
     let mut loopback = Loopback::default();
-    let any = loopback.listen("0.0.0.0:80".parse().unwrap(), 8).unwrap();
-    let exact = loopback.listen("127.0.0.2:80".parse().unwrap(), 8).unwrap();
+    let any = loopback.listen("0.0.0.0:80".parse().unwrap(), 8, 0).unwrap();
+    let exact = loopback.listen("127.0.0.2:80".parse().unwrap(), 8, 0).unwrap();
     let mut connect = |to: &str| {
         let from = if to.starts_with('[') { "[::1]:5000" } else { "127.0.0.1:5000" };
-        loopback.connect(from.parse().unwrap(), to.parse().unwrap()).unwrap();
+        loopback.connect(from.parse().unwrap(), to.parse().unwrap(), 0).unwrap();
         (loopback.accept(any).is_some(), loopback.accept(exact).is_some())
     };
     assert_eq!(connect("127.0.0.1:80"), (true, false));
@@ -97,7 +97,7 @@ proptest! {
             match step {
                 Step::Send(side, len) => {
                     let bytes: Vec<u8> = (0..len).map(|n| next.wrapping_add(n as u8)).collect();
-                    let sent = loopback.send(id(side), &bytes);
+                    let sent = loopback.send(id(side), &bytes, false);
                     prop_assert!(!finished[usize::from(side)] || sent == 0, "nothing is sent after a FIN");
                     next = next.wrapping_add(sent as u8);
                     inside[usize::from(side)].extend(&bytes[..sent]);
@@ -212,11 +212,11 @@ fn orphans_beyond_their_limit_are_reset_oldest_first() {
     let [client, server] = hosts();
     let mut hosts = [client.with_orphans(32), server];
     let at = "10.0.0.2:80".parse().unwrap();
-    let listener = hosts[1].listen(at, 64).unwrap();
+    let listener = hosts[1].listen(at, 64, 0).unwrap();
     let mut served = Vec::new();
     for port in 0..40 {
         let from = std::net::SocketAddr::from(([10, 0, 0, 1], 4000 + port));
-        let id = hosts[0].connect(from, at).unwrap();
+        let id = hosts[0].connect(from, at, 0).unwrap();
         settle(&mut hosts, Time::from_ms(1));
         served.extend(hosts[1].accept(listener).map(|accepted| accepted.id));
         // The peer does not close: the connection stays in FIN-WAIT-2.
@@ -236,8 +236,8 @@ fn checksums_that_a_neighbour_on_this_machine_left_to_its_nic_are_not_judged() {
     use crate::watch::filter::Filter;
     let mut hosts = hosts();
     let at = "10.0.0.2:80".parse().unwrap();
-    let listener = hosts[1].listen(at, 4).unwrap();
-    let client = hosts[0].connect("10.0.0.1:4000".parse().unwrap(), at).unwrap();
+    let listener = hosts[1].listen(at, 4, 0).unwrap();
+    let client = hosts[0].connect("10.0.0.1:4000".parse().unwrap(), at, 0).unwrap();
     settle(&mut hosts, Time::from_ms(1));
     let server = hosts[1].accept(listener).unwrap().id;
     let kinds = (rustix::net::AddressFamily::UNIX, rustix::net::SocketType::SEQPACKET);
@@ -248,7 +248,7 @@ fn checksums_that_a_neighbour_on_this_machine_left_to_its_nic_are_not_judged() {
         if watched {
             hosts[1].watch(&mut |watch| watch.capture(theirs.take().unwrap(), Filter::parse("tcp").unwrap(), 64));
         }
-        assert_eq!(hosts[0].send(client, &[7; 14_000]), 14_000);
+        assert_eq!(hosts[0].send(client, &[7; 14_000], false), 14_000);
         settle(&mut hosts, Time::from_ms(2));
         assert_eq!(hosts[1].receive(server, &mut [0; 20_000]), 14_000);
     }
@@ -264,13 +264,13 @@ fn a_trace_of_connections_that_lose_nothing_is_empty() {
     let mut theirs = Some(theirs);
     hosts[1].watch(&mut |watch| watch.trace(theirs.take().unwrap(), Filter::parse("tcp").unwrap()));
     let at = "10.0.0.2:80".parse().unwrap();
-    let listener = hosts[1].listen(at, 64).unwrap();
+    let listener = hosts[1].listen(at, 64, 0).unwrap();
     // Initial numbers from all over.
     for port in 4000..4016 {
-        let client = hosts[0].connect(std::net::SocketAddr::from(([10, 0, 0, 1], port)), at).unwrap();
+        let client = hosts[0].connect(std::net::SocketAddr::from(([10, 0, 0, 1], port)), at, 0).unwrap();
         settle(&mut hosts, Time::from_ms(1));
         let server = hosts[1].accept(listener).unwrap().id;
-        assert_eq!(hosts[1].send(server, &[7; 14_000]), 14_000);
+        assert_eq!(hosts[1].send(server, &[7; 14_000], false), 14_000);
         hosts[1].flush();
         settle(&mut hosts, Time::from_ms(2));
         assert_eq!(hosts[0].receive(client, &mut [0; 20_000]), 14_000);
@@ -292,13 +292,13 @@ fn a_trace_follows_one_loss_from_duplicates_to_repair() {
     let filter = Filter::parse("port 80").unwrap();
     assert!(hosts[0].watch(&mut |watch| watch.trace(theirs.take().unwrap(), filter.clone())));
     let at = "10.0.0.2:80".parse().unwrap();
-    let listener = hosts[1].listen(at, 4).unwrap();
-    let client = hosts[0].connect("10.0.0.1:4000".parse().unwrap(), at).unwrap();
+    let listener = hosts[1].listen(at, 4, 0).unwrap();
+    let client = hosts[0].connect("10.0.0.1:4000".parse().unwrap(), at, 0).unwrap();
     settle(&mut hosts, Time::from_ms(1));
     let server = hosts[1].accept(listener).unwrap().id;
     let bytes: Vec<u8> = (0..14_000u32).map(|n| n as u8).collect();
     hosts[0].set_time(Time::from_ms(2));
-    assert_eq!(hosts[0].send(client, &bytes), bytes.len());
+    assert_eq!(hosts[0].send(client, &bytes, false), bytes.len());
     let mut got = vec![0; 20_000];
     let mut len = 0;
     for ms in 2..200 {

@@ -60,6 +60,13 @@ impl<B: Buffers> Stack<B> {
         slot.value.as_mut().filter(|_| generation == id.generation)
     }
 
+    /// Bounds segments of the connections that a listener takes from now on (TCP_MAXSEG); 0 for what the path takes.
+    pub fn set_max_segment(&mut self, id: ListenerId, bytes: u16) {
+        if let Some(listener) = self.listener_mut(id) {
+            listener.tuning.max_segment = bytes;
+        }
+    }
+
     /// The listener for a SYN: an exact address before any address, among several one by the peer's port and address.
     fn find_listener(&self, tuple: &FourTuple) -> Option<ListenerId> {
         let mut found: Vec<(bool, ListenerId)> = Vec::new();

@@ -38,7 +38,6 @@ const SOCKET_BYTES: c_int = 8 << 20;
 // From linux/if_packet.h, where the libc crate has not all of them.
 const PACKET_STATISTICS: c_int = 6;
 const PACKET_IGNORE_OUTGOING: c_int = 23;
-const PACKET_QDISC_BYPASS: c_int = 20;
 
 /// What a packet socket counted since it was last asked (struct tpacket_stats).
 #[repr(C)]
@@ -124,7 +123,7 @@ impl PacketPort {
         set(libc::PACKET_VNET_HDR, 1).map_err(failed)?;
         set(libc::PACKET_AUXDATA, 1).map_err(failed)?;
         set(PACKET_IGNORE_OUTGOING, 1).map_err(failed)?;
-        set(PACKET_QDISC_BYPASS, 1).map_err(failed)?;
+        // The queueing discipline stays in the way: past it the kernel drops each segment that its device cannot cut.
         for option in [libc::SO_RCVBUFFORCE, libc::SO_SNDBUFFORCE] {
             // Without the privilege the usual size stays.
             let _ = system::set_option(fd, libc::SOL_SOCKET, option, SOCKET_BYTES);

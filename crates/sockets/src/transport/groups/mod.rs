@@ -211,10 +211,10 @@ impl Transport for Groups {
         self.now = now;
     }
 
-    fn listen(&mut self, at: SocketAddr, backlog: usize) -> Result<Id, Errno> {
+    fn listen(&mut self, at: SocketAddr, backlog: usize, max_segment: u16) -> Result<Id, Errno> {
         let mut parts = Vec::new();
         for group in &self.crew.groups {
-            match group.change(self.now).network.listen(at, backlog) {
+            match group.change(self.now).network.listen(at, backlog, max_segment) {
                 Ok(part) => parts.push(part),
                 Err(cause) => {
                     let made = self.crew.groups.iter().zip(parts);
@@ -250,14 +250,14 @@ impl Transport for Groups {
         }
     }
 
-    fn connect(&mut self, from: SocketAddr, to: SocketAddr) -> Result<Id, Errno> {
+    fn connect(&mut self, from: SocketAddr, to: SocketAddr, max_segment: u16) -> Result<Id, Errno> {
         let group = self.crew.post.group_of(from, to);
-        let id = self.crew.groups[group].change(self.now).network.connect(from, to)?;
+        let id = self.crew.groups[group].change(self.now).network.connect(from, to, max_segment)?;
         Ok(named(group, id))
     }
 
-    fn send(&mut self, id: Id, bytes: &[u8]) -> usize {
-        self.with(id, |network, id| network.send(id, bytes))
+    fn send(&mut self, id: Id, bytes: &[u8], more: bool) -> usize {
+        self.with(id, |network, id| network.send(id, bytes, more))
     }
 
     fn receive(&mut self, id: Id, bytes: &mut [u8]) -> usize {

@@ -77,7 +77,7 @@ fn serve(host: &mut dyn Transport, id: Id, side: &mut Side, echoes: bool) {
     let len = host.receive(id, &mut bytes);
     let into = if echoes { &mut side.back } else { &mut side.got };
     into.extend_from_slice(&bytes[..len]);
-    let sent = host.send(id, &side.back);
+    let sent = host.send(id, &side.back, false);
     side.back.drain(..sent);
 }
 
@@ -93,11 +93,11 @@ fn at(last: u8, port: u16) -> SocketAddr {
 fn echo(peer: &mut Network, groups: &mut Groups, peer_asks: bool) -> Vec<Id> {
     let (asks, to) = if peer_asks { (1, 2) } else { (2, 1) };
     let server: &mut dyn Transport = if peer_asks { groups } else { peer };
-    let listener = server.listen(at(to, 80), 64).unwrap();
+    let listener = server.listen(at(to, 80), 64, 0).unwrap();
     let client: &mut dyn Transport = if peer_asks { peer } else { groups };
     let mut asked = HashMap::new();
     for port in 4000..4030 {
-        let id = client.connect(at(asks, port), at(to, 80)).unwrap();
+        let id = client.connect(at(asks, port), at(to, 80), 0).unwrap();
         asked.insert(id, (Side { back: content(port), ..Side::default() }, content(port)));
     }
     let (mut served, mut events) = (HashMap::new(), Vec::new());
