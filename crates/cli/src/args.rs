@@ -100,7 +100,7 @@ pub enum NewKind {
 }
 
 /// What changes a scenario from the command line.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub struct Overrides {
     /// Override a setting wherever the scenario sets, varies or sweeps it; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -138,6 +138,17 @@ pub struct RunOptions {
     /// Points to run at once; the results are the same for every N
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = jobs)]
     pub jobs: usize,
+    /// Run each point with this many seeds, from the scenario's on: metrics are their means, with intervals from runs
+    /// that are independent
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub seeds: u64,
+    /// Let windows last until the 95 % intervals of throughput and mean latency are this narrow, such as 1%; short for
+    /// --set precision=0.01
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub precision: Option<f64>,
+    /// The longest such window, in ms; short for --set max_window_ms=MS
+    #[arg(long, value_name = "MS", requires = "precision")]
+    pub max_window: Option<String>,
     /// Put these values beside those of the run, in tables and plots; columns as in points.csv
     #[arg(long, value_name = "FILE.csv")]
     pub overlay: Option<PathBuf>,
@@ -317,6 +328,15 @@ fn duration(text: &str) -> Result<f64, String> {
     let seconds = text.parse().ok();
     let seconds = seconds.filter(|seconds: &f64| *seconds > 0.0 && *seconds <= SECONDS_MAX);
     seconds.ok_or_else(|| format!("use a number of seconds above 0, at most {SECONDS_MAX}"))
+}
+
+/// A share of one, or a percentage.
+fn share(text: &str) -> Result<f64, String> {
+    let number = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse().ok().map(|percent: f64| percent / 100.0),
+        None => text.parse().ok(),
+    };
+    number.filter(|share| *share > 0.0 && *share <= 0.5).ok_or_else(|| "use a percentage, such as 1%".to_owned())
 }
 
 fn jobs(text: &str) -> Result<usize, String> {

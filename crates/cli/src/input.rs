@@ -46,10 +46,17 @@ impl Input {
         files
     }
 
-    /// The keys by which finished points are found, in their order.
-    pub fn keys(&self) -> Result<Vec<String>, CliError> {
-        let (mut keys, seed) = (Keys::default(), self.scenario.seed);
-        let each = self.points.iter().map(|point| Ok(keys.of_point(&self.machine, &point.settings, seed)?));
+    /// What is to run: each point with each of so many seeds.
+    pub fn tasks(&self, seeds: u64) -> Vec<Task<'_>> {
+        let first = self.scenario.seed;
+        let of = |point| (0..seeds).map(move |number| Task { point, seed: first.wrapping_add(number) });
+        self.points.iter().flat_map(of).collect()
+    }
+
+    /// The keys by which finished ones of `tasks` are found, in their order.
+    pub fn keys(&self, tasks: &[Task<'_>]) -> Result<Vec<String>, CliError> {
+        let mut keys = Keys::default();
+        let each = tasks.iter().map(|task| Ok(keys.of_point(&self.machine, &task.point.settings, task.seed)?));
         each.collect()
     }
 
@@ -59,9 +66,10 @@ impl Input {
         let program = program_hash()?;
         let mut parts = vec![program, &self.machine.name, name, title, description];
         let params: Vec<String> = self.points.iter().map(|point| format!("{:?}", point.params)).collect();
-        for ((point, params), key) in self.points.iter().zip(&params).zip(keys) {
-            parts.extend([point.variant.as_str(), params, key]);
+        for (point, params) in self.points.iter().zip(&params) {
+            parts.extend([point.variant.as_str(), params]);
         }
+        parts.extend(keys.iter().map(String::as_str));
         let pcap = overrides.pcap.iter().map(|file| format!("pcap={}", file.display()));
         let path = self.machine.file.display().to_string();
         Ok(RunOrigin {
@@ -82,6 +90,15 @@ impl Input {
     pub fn print_notes(&self) {
         print_notes(&self.notes);
     }
+}
+
+/// A run of a point.
+#[derive(Clone, Copy)]
+pub struct Task<'a> {
+    /// Which.
+    pub point: &'a Point,
+    /// What decides everything random.
+    pub seed: u64,
 }
 
 /// Loads and checks all that a run needs; `machine` is a machine file in place of the scenario's.

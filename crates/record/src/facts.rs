@@ -88,9 +88,30 @@ pub struct Steadiness {
     /// Share of the window's arrivals that was neither sent nor dropped in it, where that is not small.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog_growth: Option<f64>,
+    /// The window's second half differs from its first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drift>,
+    /// Correlation of neighbouring batches, where it makes intervals too narrow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_correlation: Option<f64>,
+    /// When the data says that the warm-up ends, ms; only where that is in the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup_ends_ms: Option<f64>,
+    /// The relative half width that `--precision` asked for and the longest window does not reach.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision_missed: Option<f64>,
     /// Where connections of whole systems moved no payload in the window: what each waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standstill: Option<String>,
+}
+
+/// A metric whose level changes in the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Drift {
+    /// Its key.
+    pub metric: String,
+    /// By how much the second half's mean exceeds the first's, as a share of the first's.
+    pub share: f64,
 }
 
 /// Share of arrivals up to which a growing backlog is within the noise of a window.
@@ -110,7 +131,7 @@ impl Steadiness {
         Steadiness {
             no_frame_arrived: arrived <= 0.0 && metrics.bandwidth_gbps.is_none(),
             backlog_growth: grew.then_some(stayed),
-            standstill: None,
+            ..Steadiness::default()
         }
     }
 

@@ -15,17 +15,23 @@ pub fn to_csv(record: &Record) -> String {
     let causes = drop_causes(record.points.iter().map(|point| &point.metrics));
     let occasional = occasional(record.points.iter().map(|point| &point.metrics));
     let metrics = || METRICS.iter().chain([&NO_DROP]).chain(occasional.clone());
+    // Half widths stand behind all else, for the metrics of which some point has one.
+    let has_interval = |key: &&str| record.points.iter().any(|point| point.intervals.contains_key(*key));
+    let sure: Vec<&str> = metrics().map(|metric| metric.key).filter(has_interval).collect();
     let mut csv = String::new();
     let head = std::iter::once("variant".to_string())
         .chain(keys.iter().map(|key| field(&param_head(key, &causes))))
         .chain(metrics().map(|metric| metric.key.to_string()))
-        .chain(causes.iter().map(|cause| field(&format!("drops.{cause}"))));
+        .chain(causes.iter().map(|cause| field(&format!("drops.{cause}"))))
+        .chain(sure.iter().map(|key| format!("{key}.ci95")));
     push_row(&mut csv, head);
     for point in &record.points {
+        let half = |key: &&str| point.intervals.get(*key).map_or(String::new(), |sure| sure.half_width.to_string());
         let row = std::iter::once(field(&point.variant))
             .chain(keys.iter().map(|key| point.params.get(*key).map_or(String::new(), |v| field(&plain(v)))))
             .chain(metrics().map(|metric| (metric.get)(&point.metrics).map_or(String::new(), |v| v.to_string())))
-            .chain(causes.iter().map(|cause| point.metrics.drops.get(*cause).unwrap_or(&0).to_string()));
+            .chain(causes.iter().map(|cause| point.metrics.drops.get(*cause).unwrap_or(&0).to_string()))
+            .chain(sure.iter().map(half));
         push_row(&mut csv, row);
     }
     csv
@@ -55,8 +61,23 @@ fn field(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use nicforge_record::Interval;
+
     use super::*;
     use crate::fake;
+
+    #[test]
+    fn half_widths_of_intervals_stand_behind_all_other_columns() {
+        let mut record = fake::two_variants();
+        let before = to_csv(&record);
+        let interval = Interval { mean: 1.0, half_width: 0.25, samples: 25, correlation: Some(0.1) };
+        record.points[1].intervals.insert("throughput_gbps".to_owned(), interval);
+        let csv = to_csv(&record);
+        let ends = [",throughput_gbps.ci95", ",", ",0.25"];
+        for ((row, before), end) in csv.lines().zip(before.lines()).zip(ends) {
+            assert_eq!(row, format!("{before}{end}"));
+        }
+    }
 
     #[test]
     fn only_points_whose_nics_are_played_have_a_column_for_that() {

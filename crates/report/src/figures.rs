@@ -149,7 +149,7 @@ fn own_series(record: &Record, shape: &Shape, facet: &Facet, metric: &Metric) ->
         };
         let mut points: Vec<(f64, f64)> = rows.filter_map(value).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Series { index: shape.variants.len() + number, points, marked: true, dashed: true }
+        Series { index: shape.variants.len() + number, points, marked: true, dashed: true, whiskers: Vec::new() }
     };
     beside::series(record).iter().enumerate().map(of).collect()
 }
@@ -180,6 +180,11 @@ fn heading(metric: Option<&str>, facet: &Facet) -> String {
     parts.collect::<Vec<_>>().join(" · ")
 }
 
+/// Half the width of the interval of a point's metric, in the unit shown.
+fn half_width(metric: &Metric, point: &PointRecord) -> Option<f64> {
+    Some(metric.unit.shown(point.intervals.get(metric.key)?.half_width))
+}
+
 fn over_x(record: &Record, shape: &Shape, metrics: &[&Metric]) -> Result<Vec<Panel>, ReportError> {
     let x = shape.x.unwrap_or("");
     let mut panels = Vec::new();
@@ -190,7 +195,12 @@ fn over_x(record: &Record, shape: &Shape, metrics: &[&Metric]) -> Result<Vec<Pan
                     .series(facet, variant)
                     .into_iter()
                     .filter_map(|at| Some((at.x, metric.unit.shown((metric.get)(&at.point.metrics)?))));
-                Series { index, points: points.collect(), marked: true, dashed: false }
+                let whiskers = shape.series(facet, variant).into_iter().filter_map(|at| {
+                    let value = metric.unit.shown((metric.get)(&at.point.metrics)?);
+                    let half = half_width(metric, at.point).filter(|half| *half > 0.0)?;
+                    Some((at.x, (value - half).max(0.0), value + half))
+                });
+                Series { index, points: points.collect(), marked: true, dashed: false, whiskers: whiskers.collect() }
             };
             let lines = Lines {
                 alternative: format!("{} over {x} {}", metric.label, facet.label),
@@ -222,7 +232,8 @@ fn compared(record: &Record, shape: &Shape, metrics: &[&Metric]) -> Result<Vec<P
             let bar = |point: &&PointRecord| {
                 let value = metric.unit.shown((metric.get)(&point.metrics)?);
                 let index = shape.variants.iter().position(|variant| *variant == point.variant)?;
-                Some(Group { label: point.variant.clone(), parts: vec![(index, value)] })
+                let half_width = half_width(metric, point);
+                Some(Group { label: point.variant.clone(), parts: vec![(index, value)], half_width })
             };
             let own = |overlay: &Overlay| {
                 if !facet.points.iter().any(|point| beside::is_about(overlay, record, point)) {
@@ -231,7 +242,8 @@ fn compared(record: &Record, shape: &Shape, metrics: &[&Metric]) -> Result<Vec<P
                 let value = metric.unit.shown(*overlay.values.get(metric.key)?);
                 let number = beside::series(record).iter().position(|series| *series == overlay.series)?;
                 let label = format!("{}, own", overlay.series);
-                Some(Group { label, parts: vec![(shape.variants.len() + number, value)] })
+                let half_width = overlay.half_widths.get(metric.key).map(|half| metric.unit.shown(*half));
+                Some(Group { label, parts: vec![(shape.variants.len() + number, value)], half_width })
             };
             let bars = Bars {
                 alternative: format!("{} by variant {}", metric.label, facet.label),

@@ -56,9 +56,10 @@ const fn of_facet(name: &'static str, says: fn(&Record, &Shape, &Facet) -> Vec<S
 }
 
 /// Rules of a run on one ground: those of the record first, then facet by facet those of each.
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 10] = [
     of_record("empty windows", |record, _| window::empty(record).into_iter().collect()),
     of_record("growing backlog", |record, _| window::growing_backlog(record).into_iter().collect()),
+    of_record("unsteady", |record, _| window::unsteady(record).into_iter().collect()),
     of_record("unfinished checksums", |record, _| unfinished_checksums(record).into_iter().collect()),
     of_record("equal variants", equal_variants),
     of_facet("discards", |record, _, facet| discards::of_points(record, &facet.points).into_iter().collect()),

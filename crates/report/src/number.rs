@@ -24,6 +24,18 @@ pub fn fixed(value: f64, places: usize) -> String {
     if value.is_finite() { grouped(&format!("{value:.places$}")) } else { "–".into() }
 }
 
+/// Half the width of an interval, with about two significant digits.
+pub fn half_width(value: f64) -> String {
+    let places = match value.abs() {
+        v if v >= 10.0 || v == 0.0 => 0,
+        v if v >= 1.0 => 1,
+        v if v >= 0.1 => 2,
+        v if v >= 0.01 => 3,
+        _ => 4,
+    };
+    format!("±{}", fixed(value, places))
+}
+
 /// A share as a percentage.
 pub fn percent(share: f64) -> String {
     format!("{} %", number(share * 100.0))

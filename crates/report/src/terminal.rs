@@ -7,7 +7,7 @@ use super::beside;
 use super::columns::{Metric, measured};
 use super::csv::plain;
 use super::findings::{changes, unfinished_checksums};
-use super::number::decimals;
+use super::number::{decimals, half_width};
 use super::shape::{self, Parameters};
 use super::stages::stages;
 
@@ -20,7 +20,12 @@ pub fn table(record: &Record) -> String {
         columns.push(Column { left: false, ..Column::text(key, cells) });
     }
     let metrics = measured(record.points.iter().map(|point| &point.metrics));
-    columns.extend(metrics.into_iter().filter_map(|metric| Some(Column::of(record, metric, metric.brief?))));
+    // The metric that leads the table says how sure it is; points.csv and the page have all intervals.
+    let mut leads = metrics.iter().find(|metric| metric.brief.is_some()).map(|metric| metric.key);
+    for (metric, head) in metrics.into_iter().filter_map(|metric| Some((metric, metric.brief?))) {
+        columns.push(Column::of(record, metric, head));
+        columns.extend(leads.take_if(|key| *key == metric.key).and_then(|_| Column::of_interval(record, metric)));
+    }
     let mut table = String::new();
     for row in 0..record.points.len() + 2 {
         let cells: Vec<String> = columns.iter().map(|column| column.padded(row)).collect();
@@ -80,6 +85,17 @@ impl Column {
         let cells = (0..count).map(|index| value(index).map_or("-".into(), |v| format!("{v:.places$}")));
         let head = [head.to_string(), metric.unit.name().to_string()];
         Column { left: false, cells: head.into_iter().chain(cells).collect() }
+    }
+
+    /// Half widths of the metric's intervals; `None` where no point has one.
+    fn of_interval(record: &Record, metric: &Metric) -> Option<Column> {
+        let half = |point: &PointRecord| Some(metric.unit.shown(point.intervals.get(metric.key)?.half_width));
+        if !record.points.iter().any(|point| half(point).is_some()) {
+            return None;
+        }
+        let cells = record.points.iter().map(|point| half(point).map_or("-".into(), half_width));
+        let head = ["95 %".to_owned(), metric.unit.name().to_owned()];
+        Some(Column { left: false, cells: head.into_iter().chain(cells).collect() })
     }
 
     fn padded(&self, row: usize) -> String {

@@ -10,31 +10,33 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use nicforge_lab::run::options::{Measure, Measurement, Run};
-use nicforge_lab::run::{PointRun, RunIo, run_point};
+use nicforge_lab::run::{PointRun, RunIo, merged, run_point};
 use nicforge_lab::scenario::Point;
 use nicforge_record::Record;
-use nicforge_report::{table, to_json, write_all};
+use nicforge_report::{findings, table, to_json, write_all};
 use nicforge_wire::capture::part_of;
 
 use kept::Kept;
 pub use place::{Place, refuse_other_run};
 use progress::Progress;
 
-use crate::args::RunOptions;
+use crate::args::{Overrides, RunOptions};
 use crate::error::CliError;
-use crate::input::{Input, load};
-use crate::output::{print, tell};
+use crate::input::{Input, Task, load};
+use crate::output::{print, print_notes, tell};
 use crate::outputs::{Made, Named, keep_apart, of_report};
 
 /// Runs the scenario.
 pub fn run(options: &RunOptions) -> Result<(), CliError> {
-    let input = load(&options.scenario, &options.overrides, options.machine.as_deref())?;
+    let overrides = with_precision(options);
+    let input = load(&options.scenario, &overrides, options.machine.as_deref())?;
     let overlays = match &options.overlay {
         Some(file) => overlay::read(file, &input.points)?,
         None => Vec::new(),
     };
-    let keys = input.keys()?;
-    let origin = input.origin(&keys, &options.overrides)?;
+    let tasks = input.tasks(options.seeds);
+    let keys = input.keys(&tasks)?;
+    let origin = input.origin(&keys, &overrides)?;
     let place = Place::of(options.out.as_deref(), &input.scenario.name, &origin.run);
     let folder = place.folder.as_path();
     let mut made = check_outputs(&input, options, &place, &origin.run)?;
@@ -45,8 +47,8 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
     kept.say_what_is_there();
     #[cfg(target_os = "linux")]
     kept.say_what_is_there_on_signals()?;
-    let progress = Progress::new(&input.points, options);
-    let runs = run_points(&input, options, &progress, &kept);
+    let progress = Progress::new(&tasks, options);
+    let runs = run_tasks(&input, &tasks, options, (&progress, &kept));
     progress.finish();
     if runs.is_err() {
         kept.say_how_to_continue();
@@ -56,6 +58,9 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
     let runs = runs?;
     print_notes_of_runs(&input, &runs);
     let record = Record { overlays, ..input.record(runs, Some(origin), wall_seconds) };
+    let record = with_seeds(record, options.seeds);
+    let unsteady = findings(&record).into_iter().filter(|finding| finding.rule == "unsteady");
+    print_notes(&unsteady.map(|finding| finding.text).collect::<Vec<_>>());
     let mut files = write_all(&record, folder).inspect_err(|_| kept.say_how_to_continue())?;
     let shown = place.link_latest();
     files.extend(options.pcap_out.clone());
@@ -90,7 +95,7 @@ fn check_outputs(input: &Input, options: &RunOptions, place: &Place, run: &str) 
     let mut made = Made::default();
     let capture = options.pcap_out.as_ref().map(|pcap| (pcap, format!("--pcap-out {}", pcap.display())));
     if let Some((pcap, by)) = &capture {
-        can_be_captured(&input.points).map_err(|why| CliError::Usage(format!("{by}: {why}")))?;
+        can_be_captured(&input.points, options.seeds).map_err(|why| CliError::Usage(format!("{by}: {why}")))?;
         files.extend([pcap, &part_of(pcap)].map(|path| Named::new(by, path)));
     }
     let overlay = options.overlay.iter().map(|file| Named::new("--overlay", file));
@@ -106,7 +111,7 @@ fn check_outputs(input: &Input, options: &RunOptions, place: &Place, run: &str) 
 }
 
 /// Whether what is sent makes a capture: else why not, and what would.
-fn can_be_captured(points: &[Point]) -> Result<(), String> {
+fn can_be_captured(points: &[Point], seeds: u64) -> Result<(), String> {
     for settings in points.iter().map(|point| &point.settings) {
         if settings.is_of_whole_systems() {
             return Err(format!(
@@ -121,34 +126,55 @@ fn can_be_captured(points: &[Point]) -> Result<(), String> {
             ));
         }
     }
-    match points.len() {
+    match points.len() * seeds as usize {
         1 => Ok(()),
-        count => Err(format!("needs one point, not {count}; use a scenario without [[variant]] and [sweep]")),
+        count => Err(format!("needs one point, not {count}; use a scenario without [[variant]], [sweep] and --seeds")),
     }
 }
 
-fn run_points(
+/// The overrides, and what `--precision` and `--max-window` are short for.
+fn with_precision(options: &RunOptions) -> Overrides {
+    let mut overrides = options.overrides.clone();
+    overrides.set.extend(options.precision.map(|share| format!("precision={share}")));
+    overrides.set.extend(options.max_window.as_ref().map(|ms| format!("max_window_ms={ms}")));
+    overrides
+}
+
+/// The record says which seeds its metrics are means of.
+fn with_seeds(mut record: Record, seeds: u64) -> Record {
+    if seeds > 1 {
+        let all: Vec<u64> = (0..seeds).map(|number| record.seed.wrapping_add(number)).collect();
+        record.points.iter_mut().for_each(|point| point.seeds = all.clone());
+    }
+    record
+}
+
+/// Runs all of `tasks` that are not finished; one result for each point.
+fn run_tasks(
     input: &Input,
+    tasks: &[Task<'_>],
     options: &RunOptions,
-    progress: &Progress,
-    kept: &Kept,
+    (progress, kept): (&Progress, &Kept),
 ) -> Result<Vec<PointRun>, CliError> {
-    queue::in_order(input.points.len(), options.jobs, |index| {
-        let point = &input.points[index];
+    let runs = queue::in_order(tasks.len(), options.jobs, |index| {
         if let Some(run) = kept.take(index) {
             progress.skip(index);
             return Ok(run);
         }
+        let Task { point, seed } = tasks[index];
         let io = RunIo { pcap_out: options.pcap_out.clone() };
-        let seed = input.scenario.seed;
         let mut tick = |share: f64, packets: u64| progress.tick(index, share, packets);
         let point_run = run_point(&input.machine, &point.settings, seed, &io, &mut tick).map_err(|cause| {
-            CliError::Point { number: index + 1, variant: point.variant.clone(), cause: Box::new(cause.into()) }
+            let number = index / options.seeds as usize + 1;
+            CliError::Point { number, variant: point.variant.clone(), cause: Box::new(cause.into()) }
         })?;
         kept.keep(index, &point_run)?;
         progress.done(index, &point_run.metrics);
-        Ok(point_run)
-    })
+        Ok::<_, CliError>(point_run)
+    })?;
+    let mut runs = runs.into_iter();
+    let each = input.points.iter().filter_map(|_| merged(runs.by_ref().take(options.seeds as usize).collect()));
+    Ok(each.collect())
 }
 
 /// What was written, and what to do with it.

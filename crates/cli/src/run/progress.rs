@@ -11,6 +11,7 @@ use nicforge_report::rate;
 
 use crate::args::RunOptions;
 use crate::check::{differing, plain};
+use crate::input::Task;
 use crate::output::tell;
 
 /// Steps of the bar per point.
@@ -62,14 +63,14 @@ impl State {
 
 impl Progress {
     /// A bar when a person watches; else lines, unless all is to be quiet.
-    pub fn new(points: &[Point], options: &RunOptions) -> Progress {
+    pub fn new(tasks: &[Task<'_>], options: &RunOptions) -> Progress {
         let watched = std::io::stderr().is_terminal() && !options.json;
-        let bar = (watched && !options.quiet).then(|| bar(points.len()));
+        let bar = (watched && !options.quiet).then(|| bar(tasks.len()));
         Progress {
             lines: bar.is_none() && !options.quiet,
             bar,
-            labels: labels(points),
-            state: Mutex::new(State { points: vec![(0.0, 0); points.len()], finished: 0, first_packet: None }),
+            labels: labels(tasks, options.seeds > 1),
+            state: Mutex::new(State { points: vec![(0.0, 0); tasks.len()], finished: 0, first_packet: None }),
         }
     }
 
@@ -128,17 +129,17 @@ fn bar(points: usize) -> ProgressBar {
     bar
 }
 
-/// Each point by its variant and by what differs between the points.
-fn labels(points: &[Point]) -> Vec<String> {
-    let differs = differing(points);
-    points
-        .iter()
-        .map(|point| {
-            let params = point.params.iter().filter(|(key, _)| differs.contains(key));
-            let params: Vec<String> = params.map(|(key, value)| format!(" {key}={}", plain(value))).collect();
-            format!("{}{}", point.variant, params.concat())
-        })
-        .collect()
+/// Each point by its variant, by what differs between the points, and by its seed where that does.
+fn labels(tasks: &[Task<'_>], with_seeds: bool) -> Vec<String> {
+    let points: Vec<Point> = tasks.iter().map(|task| task.point.clone()).collect();
+    let differs = differing(&points);
+    let label = |Task { point, seed }: &Task<'_>| {
+        let params = point.params.iter().filter(|(key, _)| differs.contains(key));
+        let params: Vec<String> = params.map(|(key, value)| format!(" {key}={}", plain(value))).collect();
+        let seed = if with_seeds { format!(" seed={seed}") } else { String::new() };
+        format!("{}{}{seed}", point.variant, params.concat())
+    };
+    tasks.iter().map(label).collect()
 }
 
 #[cfg(test)]

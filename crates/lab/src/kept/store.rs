@@ -158,6 +158,7 @@ mod tests {
         let metrics = Metrics { throughput_gbps: 0.1 + 0.2, memory_gb_per_s: Some(1.0 / 3.0), ..Metrics::default() };
         PointRun {
             metrics,
+            intervals: Default::default(),
             simulated: Time::from_ps(12_345_678_901_234_567),
             cores: Vec::new(),
             stages: Vec::new(),

@@ -2,8 +2,6 @@
 
 mod facts;
 
-use std::collections::BTreeMap;
-
 use nicforge_nic::DropCause;
 use nicforge_options::{Key, Owner, Place, Value};
 use nicforge_record::{MachineParameter, Origin, PointRecord, Record, RunOrigin, Setting, Steadiness, share};
@@ -35,7 +33,7 @@ pub fn of_scenario(
         variant: point.variant.clone(),
         params: point.params.clone(),
         metrics: run.metrics,
-        intervals: BTreeMap::new(),
+        intervals: run.intervals,
         seeds: Vec::new(),
         cores: run.cores,
         stages: run.stages,

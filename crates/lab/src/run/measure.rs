@@ -12,6 +12,7 @@ use nicforge_record::{Metrics, Steadiness, drop_fraction};
 use nicforge_units::{Frequency, Lines, Time};
 use nicforge_wire::capture::write_file;
 
+use super::batches::{Batches, Goal, Left, Series, intervals, judge};
 use super::build::{Built, build};
 use super::by_core::{CoreCounts, borrowed, by_core};
 use super::{PointRun, Progress, RunError, RunIo};
@@ -26,10 +27,12 @@ use crate::world::sink::Captured;
 
 /// How often progress is reported.
 const STEPS: u64 = 50;
+/// Of which so many are a batch: 25 batches.
+const STEPS_OF_BATCH: u64 = 2;
 
 /// Everything that is counted, at one time.
 #[derive(Clone)]
-struct Snapshot {
+pub struct Snapshot {
     nics: Vec<NicCounters>,
     dma: Vec<DmaCounters>,
     memory: MemoryCounters,
@@ -41,6 +44,8 @@ struct Snapshot {
     moved: (u64, u64),
     transmit: (u64, u64),
     drops: DropCounters,
+    /// Frames and bytes that left since the run began.
+    pub left: (u64, u64),
     /// Of all receive queues, summed over arriving frames.
     waiting: Waiting,
     /// Frames that went to a ring of second choice.
@@ -65,7 +70,7 @@ struct Snapshot {
 
 impl Snapshot {
     /// At `now`, up to which the world has run.
-    fn of(world: &mut World, now: Time) -> Snapshot {
+    pub fn of(world: &mut World, now: Time) -> Snapshot {
         let hierarchy = &mut world.hosts[0].machine.hierarchy;
         let (memory, dram_lines) = (hierarchy.counters(), hierarchy.dram_lines());
         let host = &world.hosts[0];
@@ -86,6 +91,7 @@ impl Snapshot {
             moved: (plays().map(|account| account.moved).sum(), plays().map(|account| account.bursts).sum()),
             transmit: (world.sum(|account| account.transmit_used), world.sum(|account| account.transmit_entries)),
             drops: world.drops(),
+            left: (world.outside.sink.total(), world.outside.sink.sums().0),
             waiting: world.waiting_sum(),
             spilled: world.rings().map(|device| device.nic.receive.spilled()).sum(),
             gets: counted("gets"),
@@ -135,7 +141,7 @@ impl Window {
         let after = Snapshot::of(&mut built.world, ended);
         let seconds = (ended - self.from).as_seconds();
         Measured {
-            metrics: metrics(built, &self.before, &after, seconds),
+            metrics: metrics(built, (&self.before, &after), Left::in_window(&built.world), seconds),
             cores: by_core(built, &self.before.cores, &after.cores, seconds),
         }
     }
@@ -150,7 +156,7 @@ pub struct Measured {
     pub cores: Vec<CoreFigures>,
 }
 
-/// Runs warm-up and window once.
+/// Runs warm-up and window once; where a precision is asked for, the window lasts until its intervals are that narrow.
 pub fn one_window(
     machine: &Machine,
     settings: &Settings,
@@ -161,30 +167,76 @@ pub fn one_window(
     let mut built = build(machine, settings, seed, io)?;
     let warmup = Time::from_seconds(settings.read::<Warmup>().warmup_ms / 1e3);
     let length = Time::from_seconds(settings.read::<WindowOptions>().window_ms / 1e3);
-    let world = &mut built.world;
     let replays = settings.replays();
-    let (from, until) = match replays {
+    let (from, mut until) = match replays {
         // A capture is a whole: all of it is the window.
         true => (Time::ZERO, Time::NEVER),
         false => (warmup, warmup + length),
     };
-    world.outside.sink.open_window(from, until);
-    let mut tell = |now: Time, frames| progress(now.as_seconds() / until.as_seconds(), frames);
-    run_to(world, from, &mut tell)?;
-    let window = Window::begin(world, from);
+    built.world.outside.sink.open_window(from, until);
+    let mut tell = |now: Time, until: Time, frames| progress(now.as_seconds() / until.as_seconds(), frames);
+    let mut series = Series::default();
+    run_in_steps(&mut built, from, &mut |built, now, _| {
+        tell(now, until, built.world.arrived());
+        series.add(now, built.world.outside.sink.sums().0);
+    })?;
+    let window = Window::begin(&mut built.world, from);
+    let mut batches = Batches::begin(&mut built.world, from);
+    let mut missed = None;
     let ended = if replays {
-        run_out(world, &mut |_, frames| tell(Time::ZERO, frames))?
+        run_out(&mut built.world, &mut |_, frames| tell(Time::ZERO, until, frames))?
     } else {
-        run_to(world, until, &mut tell)?;
-        until
+        let goal = Goal::of(settings, warmup);
+        loop {
+            run_in_steps(&mut built, until, &mut |built, now, step| {
+                tell(now, until, built.world.arrived());
+                series.add(now, built.world.outside.sink.sums().0);
+                if step.is_multiple_of(STEPS_OF_BATCH) {
+                    batches.cut(built, now);
+                }
+            })?;
+            if until > warmup + length {
+                batches.join_pairs();
+            }
+            missed = goal.and_then(|goal| goal.missed_by(&batches.metrics(&built)));
+            // Twice as long, of as many batches.
+            let longer = until + (until - from);
+            match goal.filter(|_| missed.is_some()) {
+                Some(goal) if longer <= goal.latest => until = longer,
+                _ => break until,
+            }
+            built.world.outside.sink.extend_window(until);
+        }
     };
     let Measured { metrics, cores } = window.end(&mut built, ended);
+    let of_batches = if replays { Vec::new() } else { batches.metrics(&built) };
     let probe = built.probe.take();
     let timeline = probe.map_or(Vec::new(), |probe| probe.entries_until(ended, &mut built.world));
     let switches = built.switches.take();
     finish(built, io)?;
-    let steadiness = Steadiness::of(&metrics);
-    Ok(PointRun { metrics, cores, simulated: ended, steadiness, timeline, switches, stages: Vec::new() })
+    let mut steadiness = Steadiness { precision_missed: missed, ..Steadiness::of(&metrics) };
+    judge(&mut steadiness, &of_batches);
+    let warm = series.warmup_ms().filter(|ms| *ms > from.as_seconds() * 1e3);
+    steadiness.warmup_ends_ms = warm.filter(|_| steadiness.drift.is_some());
+    let intervals = intervals(&of_batches);
+    Ok(PointRun { metrics, intervals, cores, simulated: ended, steadiness, timeline, switches, stages: Vec::new() })
+}
+
+/// Told of a run: the hosts, the time that it has come to, and the number of the step, from 1.
+type Each<'a> = &'a mut dyn FnMut(&mut Built, Time, u64);
+
+/// Runs until `to`, as [`run_to`] does.
+fn run_in_steps(built: &mut Built, to: Time, each: Each<'_>) -> Result<(), RunError> {
+    let mut next = built.world.now();
+    let step = Time::from_ps((to.saturating_sub(next).as_ps() / STEPS).max(1));
+    let mut number = 0;
+    while next < to {
+        next = (next + step).min(to);
+        number += 1;
+        built.world.run_until(next)?;
+        each(built, next, number);
+    }
+    Ok(())
 }
 
 /// Told the time that a run has come to, and frames so far.
@@ -265,10 +317,11 @@ fn cores_between(clock: Frequency, before: &Snapshot, after: &Snapshot, counts: 
     Cores::between(clock, picked.map(|(_, (from, until))| (&from.spent, &until.spent)))
 }
 
-fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
+/// What was counted between two snapshots.
+pub fn metrics(built: &Built, (before, after): (&Snapshot, &Snapshot), left: Left, seconds: f64) -> Metrics {
     let world = &built.world;
     let sum = |pick: fn(&NicCounters) -> u64| after.of_nics(pick) - before.of_nics(pick);
-    let (frames_out, bytes_out) = world.outside.sink.in_window();
+    let Left { frames: frames_out, bytes: bytes_out, latency } = left;
     let (frames_in, bytes_in) = (sum(|nic| nic.frames), sum(|nic| nic.bytes));
     let drops = after.drops.since(&before.drops);
     let memory = after.memory.since(&before.memory);
@@ -292,7 +345,7 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         drop_fraction: drop_fraction(drops.total(), frames_in),
         drops: by_cause(&drops),
         requests_timed_out: after.given_up.zip(before.given_up).map(|(a, b)| a - b),
-        latency_us: world.outside.sink.latency(),
+        latency_us: latency,
         rx_occupancy: share(grew(|now| now.waiting.entries), grew(|now| now.waiting.of)),
         tx_occupancy: share(grew(|now| now.transmit.0), grew(|now| now.transmit.1)),
         ddio_hit_rate: share(memory.fresh_read, memory.fresh_read + memory.fresh_lost),

@@ -6,6 +6,7 @@
 //! ```
 
 mod app;
+pub(crate) mod batches;
 mod build;
 mod by_core;
 mod co_runner;
@@ -14,6 +15,7 @@ mod interface;
 mod measure;
 pub mod options;
 mod plan;
+mod replicas;
 mod requests;
 mod search;
 pub(crate) mod stages;
@@ -21,10 +23,11 @@ pub(crate) mod stages;
 mod tests;
 mod traffic;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use nicforge_options::ConfigError;
-use nicforge_record::{CoreFigures, Metrics, StageFigures, Steadiness, Switch, TimelineEntry};
+use nicforge_record::{CoreFigures, Interval, Metrics, StageFigures, Steadiness, Switch, TimelineEntry};
 use nicforge_units::Time;
 use nicforge_wire::capture::CaptureWriteError;
 use serde::{Deserialize, Serialize};
@@ -42,6 +45,7 @@ pub(crate) use interface::heuristic;
 pub use interface::ring_frames;
 pub(crate) use measure::write_capture;
 pub use plan::{at_fault, check_point};
+pub use replicas::merged;
 pub use search::trials_max;
 pub use traffic::{SourceError, check_replay, line_of, traffic_source};
 pub(crate) use traffic::{queue_of, rss_of};
@@ -178,6 +182,9 @@ pub fn run_point(
 pub struct PointRun {
     /// The measurements.
     pub metrics: Metrics,
+    /// How sure they are; empty where nothing says so.
+    #[serde(default)]
+    pub intervals: BTreeMap<String, Interval>,
     /// And of each core that runs the application; none of whole systems.
     pub cores: Vec<CoreFigures>,
     /// Stages of the server's NIC, if that runs TCP.

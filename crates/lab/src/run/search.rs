@@ -11,6 +11,8 @@
 //! ([`DropCause::is_of_load`](nicforge_nic::DropCause::is_of_load)): what software discards for what a
 //! frame is, it discards at every rate.
 
+use std::collections::BTreeMap;
+
 use nicforge_record::{Metrics, Steadiness};
 use nicforge_units::{BitRate, Time};
 
@@ -148,6 +150,7 @@ impl Search<'_> {
         Ok(PointRun {
             steadiness: Steadiness::of(&metrics),
             metrics,
+            intervals: BTreeMap::new(),
             cores,
             simulated,
             stages: Vec::new(),

@@ -94,6 +94,7 @@ impl Catalogue {
             lab::<Warmup>("a window, or a search"),
             lab::<TimelineOptions>("measure = window"),
             lab::<WindowOptions>("a window, or a search"),
+            lab::<PrecisionOptions>("a window"),
         ]);
         Catalogue { registry, vocabulary: Vocabulary::new(owners), interfaces }
     }

@@ -147,6 +147,7 @@ impl<'a> Chosen<'a> {
         self.add::<Measurement>();
         self.add_if::<Warmup>(!replays || searches);
         self.add_if::<WindowOptions>(!replays);
+        self.add_if::<PrecisionOptions>(!replays && !searches);
         self.add_if::<TimelineOptions>(!searches);
     }
 

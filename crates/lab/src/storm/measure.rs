@@ -11,6 +11,7 @@ use super::build::{Storm, build};
 use super::topology::{Kind, kind_of};
 use super::worker::Counts;
 use crate::machine::Machine;
+use crate::run::batches::{between_cuts, intervals, judge};
 use crate::run::options::{Warmup, WindowOptions};
 use crate::run::{PointRun, Progress, RunError, RunIo, write_capture};
 use crate::settings::Settings;
@@ -36,18 +37,20 @@ pub(crate) fn run_point(
     }
     let warm = Time::from_seconds(settings.read::<Warmup>().warmup_ms * 1e-3);
     let ends = warm + Time::from_seconds(settings.read::<WindowOptions>().window_ms * 1e-3);
-    let mut run = |storm: &mut Storm, from: Time, until: Time| {
+    let mut run = |storm: &mut Storm, from: Time, until: Time, each: &mut dyn FnMut(&Storm, Time)| {
         for step in 1..=STEPS {
             let part = Time::from_ps((until - from).as_ps() / STEPS * step);
             let to = if step == STEPS { until } else { from + part };
             storm.world.run_until(to)?;
             progress(to.as_seconds() / ends.as_seconds(), storm.world.arrived());
+            each(storm, to);
         }
         Ok::<_, RunError>(())
     };
-    run(&mut storm, Time::ZERO, warm)?;
+    run(&mut storm, Time::ZERO, warm, &mut |_, _| {})?;
     let before = Snapshot::of(&storm, warm);
-    run(&mut storm, warm, ends)?;
+    let mut cuts = Vec::new();
+    run(&mut storm, warm, ends, &mut |storm, now| cuts.push((now, Snapshot::of(storm, now))))?;
     let after = Snapshot::of(&storm, ends);
     check(&mut storm)?;
     if let Some(path) = &io.pcap_out {
@@ -56,7 +59,11 @@ pub(crate) fn run_point(
     let moved = after.counts.taken > before.counts.taken;
     let standstill = (!moved).then(|| "no worker took a tuple in the window".to_owned());
     let seconds = (ends - warm).as_seconds();
+    let of_batches = between_cuts((warm, &before), &cuts, metrics);
+    let mut steadiness = Steadiness { standstill, ..Steadiness::default() };
+    judge(&mut steadiness, &of_batches);
     Ok(PointRun {
+        intervals: intervals(&of_batches),
         metrics: Metrics {
             emulator_busy_fraction: emulators_busy(&storm, &before, &after, seconds),
             ..metrics(&before, &after, seconds)
@@ -64,7 +71,7 @@ pub(crate) fn run_point(
         cores: cores(&storm, &before, &after, seconds),
         stages: Vec::new(),
         simulated: ends,
-        steadiness: Steadiness { standstill, ..Steadiness::default() },
+        steadiness,
         timeline: Vec::new(),
         switches: Vec::new(),
     })

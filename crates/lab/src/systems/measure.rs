@@ -13,6 +13,7 @@ use super::stack::KernelCounters;
 use super::standstill;
 use super::system::System;
 use crate::machine::Machine;
+use crate::run::batches::{between_cuts, intervals, judge};
 use crate::run::options::{Run, Warmup, WindowOptions, Workload};
 use crate::run::{PointRun, Progress, RunError};
 use crate::settings::Settings;
@@ -41,20 +42,24 @@ pub(crate) fn run_point(
 pub(super) fn measure(mut systems: Systems, settings: &Settings, progress: Progress<'_>) -> Result<PointRun, RunError> {
     let warm = Time::from_seconds(settings.read::<Warmup>().warmup_ms * 1e-3);
     let ends = warm + Time::from_seconds(settings.read::<WindowOptions>().window_ms * 1e-3);
-    let mut run = |systems: &mut Systems, from: Time, until: Time| {
+    let mut run = |systems: &mut Systems, from: Time, until: Time, each: &mut dyn FnMut(&mut Systems, Time)| {
         for step in 1..=STEPS {
             let part = (until - from).as_ps() / STEPS * step;
             let to = if step == STEPS { until } else { from + Time::from_ps(part) };
             systems.world.run_until(to)?;
             let share = to.as_seconds() / ends.as_seconds();
             progress(share, packets(systems));
+            each(systems, to);
         }
         Ok::<_, RunError>(())
     };
-    run(&mut systems, Time::ZERO, warm)?;
+    run(&mut systems, Time::ZERO, warm, &mut |_, _| {})?;
     let before = Snapshot::of(&mut systems.world.hosts[0], &systems.systems[0], warm);
     let stood = standstill::is_for_ever(&systems);
-    run(&mut systems, warm, ends)?;
+    let mut cuts = Vec::new();
+    run(&mut systems, warm, ends, &mut |systems, now| {
+        cuts.push((now, Snapshot::of(&mut systems.world.hosts[0], &systems.systems[0], now)));
+    })?;
     let after = Snapshot::of(&mut systems.world.hosts[0], &systems.systems[0], ends);
     check(&mut systems)?;
     let spent = spent(&before, &after, ends - warm)?;
@@ -62,7 +67,14 @@ pub(super) fn measure(mut systems: Systems, settings: &Settings, progress: Progr
     if !moved && stood && standstill::is_for_ever(&systems) {
         return Err(systems.world.stuck(ends));
     }
+    let of_batches = between_cuts((warm, &before), &cuts, metrics);
+    let mut steadiness = Steadiness {
+        standstill: (!moved).then(|| standstill::explain(&systems, ends, &after.drops)),
+        ..Steadiness::default()
+    };
+    judge(&mut steadiness, &of_batches);
     Ok(PointRun {
+        intervals: intervals(&of_batches),
         metrics: Metrics {
             cpu_time: Some(cpu_time(&spent, settings)),
             ..metrics(&before, &after, (ends - warm).as_seconds())
@@ -70,10 +82,7 @@ pub(super) fn measure(mut systems: Systems, settings: &Settings, progress: Progr
         cores: Vec::new(),
         stages: Vec::new(),
         simulated: ends,
-        steadiness: Steadiness {
-            standstill: (!moved).then(|| standstill::explain(&systems, ends, &after.drops)),
-            ..Steadiness::default()
-        },
+        steadiness,
         timeline: Vec::new(),
         switches: Vec::new(),
     })

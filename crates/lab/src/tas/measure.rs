@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hdrhistogram::Histogram;
 use nicforge_nic::DropCounters;
 use nicforge_platform::sim::CoreCycles;
 use nicforge_record::{CoreFigures, Metrics, Steadiness, Switch};
@@ -12,6 +13,7 @@ use super::options::RpcOptions;
 use super::program::{SharedApp, SharedService};
 use super::records::SharedRecords;
 use crate::machine::Machine;
+use crate::run::batches::{between_cuts, intervals, judge};
 use crate::run::options::{Warmup, WindowOptions};
 use crate::run::{PointRun, Progress, RunError};
 use crate::settings::Settings;
@@ -37,21 +39,23 @@ pub(crate) fn run_point(
     let mut rpcs = build(machine, settings, seed)?;
     let warm = Time::from_seconds(settings.read::<Warmup>().warmup_ms * 1e-3);
     let ends = warm + Time::from_seconds(settings.read::<WindowOptions>().window_ms * 1e-3);
-    let mut run = |rpcs: &mut Rpcs, from: Time, until: Time| {
+    let mut run = |rpcs: &mut Rpcs, from: Time, until: Time, each: &mut dyn FnMut(&mut Rpcs, Time)| {
         for step in 1..=STEPS {
             let part = Time::from_ps((until - from).as_ps() / STEPS * step);
             let to = if step == STEPS { until } else { from + part };
             rpcs.world.run_until(to)?;
             progress(to.as_seconds() / ends.as_seconds(), frames(rpcs));
+            each(rpcs, to);
         }
         Ok::<_, RunError>(())
     };
-    run(&mut rpcs, Time::ZERO, warm)?;
+    run(&mut rpcs, Time::ZERO, warm, &mut |_, _| {})?;
     for app in &rpcs.software[1].apps {
         app.borrow_mut().results.restart();
     }
     let before = Snapshot::of(&mut rpcs, warm);
-    run(&mut rpcs, warm, ends)?;
+    let mut cuts = Vec::new();
+    run(&mut rpcs, warm, ends, &mut |rpcs, now| cuts.push((now, Snapshot::of(rpcs, now))))?;
     let after = Snapshot::of(&mut rpcs, ends);
     check(&mut rpcs)?;
     let seconds = (ends - warm).as_seconds();
@@ -59,11 +63,16 @@ pub(crate) fn run_point(
     let open = rpcs.software[0].open();
     let wanted = settings.read::<RpcOptions>().rpc_connections;
     let standstill = (!moved).then(|| format!("no answer came in the window: {open} of {wanted} connections are open"));
+    let of_batches =
+        between_cuts((warm, &before), &cuts, |from, to, seconds| metrics(&mut rpcs, settings, (from, to), seconds));
+    let mut steadiness = Steadiness { standstill, ..Steadiness::default() };
+    judge(&mut steadiness, &of_batches);
     Ok(PointRun {
+        intervals: intervals(&of_batches),
         metrics: metrics(&mut rpcs, settings, (&before, &after), seconds),
         cores: cores(&rpcs, &before, &after, seconds),
         simulated: ends,
-        steadiness: Steadiness { standstill, ..Steadiness::default() },
+        steadiness,
         timeline: Vec::new(),
         switches: switches(&rpcs.software[rpcs.measured]),
         stages: between(&before.stages, &after.stages, ends - warm),
@@ -87,6 +96,8 @@ fn switches(software: &Software) -> Vec<Switch> {
 /// Everything that is counted, at one time.
 struct Snapshot {
     answered: u64,
+    /// Of the answers since the window began.
+    latency_ns: Histogram<u64>,
     /// Frames and bytes that the server's NIC received and sent.
     arrived: (u64, u64),
     sent: (u64, u64),
@@ -103,6 +114,11 @@ struct Snapshot {
 impl Snapshot {
     fn of(rpcs: &mut Rpcs, now: Time) -> Snapshot {
         let answered = rpcs.software[1].apps.iter().map(|app| app.borrow().results.answered).sum();
+        let mut latency_ns = rpcs.software[1].apps[0].borrow().results.latency_ns.clone();
+        for app in &rpcs.software[1].apps[1..] {
+            // All have the same bounds.
+            let _ = latency_ns.add(&app.borrow().results.latency_ns);
+        }
         let tally = rpcs.world.hosts[rpcs.measured].devices[0].tally();
         let host = &rpcs.world.hosts[rpcs.measured];
         let count = |count: Count| (count.frames, count.bytes);
@@ -126,6 +142,7 @@ impl Snapshot {
         };
         Snapshot {
             answered,
+            latency_ns,
             arrived: count(tally.arrived),
             sent: count(tally.sent),
             spent: host.cores.iter().map(|core| core.spent_until(now)).collect(),
@@ -184,11 +201,9 @@ fn add_records(counters: &mut BTreeMap<&'static str, u64>, records: &SharedRecor
 
 fn metrics(rpcs: &mut Rpcs, settings: &Settings, (before, after): (&Snapshot, &Snapshot), seconds: f64) -> Metrics {
     let per_second = |get: fn(&Snapshot) -> u64| (get(after) - get(before)) as f64 / seconds;
-    let mut latency = rpcs.software[1].apps[0].borrow().results.latency_ns.clone();
-    for app in &rpcs.software[1].apps[1..] {
-        // All have the same bounds.
-        let _ = latency.add(&app.borrow().results.latency_ns);
-    }
+    let mut latency = after.latency_ns.clone();
+    // Both have the same bounds, and the later one holds the earlier.
+    let _ = latency.subtract(&before.latency_ns);
     let drops = after.drops.since(&before.drops);
     let rpc: RpcOptions = settings.read();
     let largest = rpc.rpc_bytes.max(rpc.rpc_answer_bytes.unwrap_or(0));

@@ -68,6 +68,16 @@ impl Sink {
         self.latency.reset();
     }
 
+    /// The window lasts until `until` instead, which is later.
+    pub fn extend_window(&mut self, until: Time) {
+        self.until = until;
+    }
+
+    /// Latencies of the window's frames so far, in nanoseconds.
+    pub fn latencies(&self) -> &Histogram<u64> {
+        &self.latency
+    }
+
     /// Frames and bytes in the window.
     pub fn in_window(&self) -> (u64, u64) {
         let sum = |(frames, bytes), sent: &(u64, u64)| (frames + sent.0, bytes + sent.1);

@@ -25,7 +25,13 @@ pub fn figure(record: &Record, shape: &Shape) -> Result<Option<Figure>, ReportEr
         let curves = curves(shape, facet);
         let hidden = hidden(&curves);
         for curve in curves {
-            series.push(Series { index: curve.variant, points: curve.points, marked: false, dashed: curve.is_first });
+            series.push(Series {
+                index: curve.variant,
+                points: curve.points,
+                marked: false,
+                dashed: curve.is_first,
+                whiskers: Vec::new(),
+            });
         }
         if series.is_empty() {
             continue;

@@ -88,7 +88,7 @@ pub fn figure(record: &Record, shape: &Shape, parts: &Parts) -> Result<Option<Fi
     }
     let group = |(label, point): Row| {
         let parts = (parts.of)(&point.metrics)?.into_iter().enumerate().collect();
-        Some(Group { label, parts })
+        Some(Group { label, parts, half_width: None })
     };
     let mut panels = Vec::new();
     for (heading, rows) in arranged(shape) {

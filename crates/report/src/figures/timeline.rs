@@ -134,6 +134,7 @@ fn panel(
         points: point.timeline.iter().filter_map(|at| Some((at.ms, get(at)?))).collect(),
         marked: false,
         dashed: false,
+        whiskers: Vec::new(),
     };
     let lines = Lines {
         alternative: format!("{name} over time {}", together.label),

@@ -1,9 +1,9 @@
 //! Windows that show no steady state: without frames, or with a backlog that grows.
 
-use nicforge_record::Record;
+use nicforge_record::{Drift, PointRecord, Record};
 
 use crate::csv::plain;
-use crate::number::percent;
+use crate::number::{number, percent};
 use crate::shape::parameters;
 
 /// Windows in which no frame arrived.
@@ -43,9 +43,47 @@ pub fn growing_backlog(record: &Record) -> Option<String> {
     ))
 }
 
+/// Points whose window drifts, is too short or is not as precise as was asked for, and why the worst is.
+pub fn unsteady(record: &Record) -> Option<String> {
+    let reason = |point: &PointRecord| {
+        let steadiness = &point.steadiness;
+        let warm = steadiness
+            .warmup_ends_ms
+            .map_or_else(String::new, |ms| format!(" The data puts the end of the warm-up at {} ms.", number(ms)));
+        if let Some(Drift { metric, share }) = &steadiness.drift {
+            let way = if *share > 0.0 { "rises" } else { "falls" };
+            let by = percent(share.abs());
+            return Some(format!(
+                "{metric} {way} by {by} from the window's first half to its second.{warm} Increase warmup_ms."
+            ));
+        }
+        if let Some(missed) = steadiness.precision_missed {
+            let width = percent(missed);
+            return Some(format!(
+                "the longest window gives ± {width}, not the precision asked for. Increase max_window_ms."
+            ));
+        }
+        let correlation = steadiness.batch_correlation?;
+        let correlation = number(correlation);
+        Some(format!(
+            "its batches follow each other (correlation {correlation}), so its intervals are too narrow. Increase window_ms."
+        ))
+    };
+    let mut found = record.points.iter().filter_map(|point| Some((point, reason(point)?)));
+    let (point, reason) = found.next()?;
+    let others = match found.count() {
+        0 => String::new(),
+        some => format!(" {some} more of {} points are not steady, either.", record.points.len()),
+    };
+    let keys = parameters(record).columns;
+    let value = |key: &&str| Some(format!(" {key}={}", plain(point.params.get(*key)?)));
+    let values: String = keys.iter().filter_map(value).collect();
+    Some(format!("{}{values} shows no steady state: {reason}{others}", point.variant))
+}
+
 #[cfg(test)]
 mod tests {
-    use nicforge_record::Steadiness;
+    use nicforge_record::{Drift, Steadiness};
     use serde_json::json;
 
     use crate::fake;
@@ -81,6 +119,22 @@ mod tests {
         // Trials of a search begin with empty rings.
         record.points[0].metrics.no_drop_gbps = Some(9.0);
         assert!(!fake::finding(&record, "growing backlog").contains("warmup_ms"));
+    }
+
+    #[test]
+    fn windows_that_are_not_steady_are_reported_with_a_remedy() {
+        let mut record = fake::sweep(&[("priv_ring", 1.0)]);
+        assert!(!fake::rules(&record).contains(&"unsteady"));
+        let drift = Drift { metric: "throughput_gbps".to_owned(), share: -0.08 };
+        record.points[1].steadiness =
+            Steadiness { drift: Some(drift), warmup_ends_ms: Some(23.0), ..Default::default() };
+        let said = fake::finding(&record, "unsteady");
+        fake::assert_says(&said, &["throughput_gbps falls by 8 %", "warm-up at 23 ms", "Increase warmup_ms"]);
+        record.points[1].steadiness = Steadiness { precision_missed: Some(0.03), ..Default::default() };
+        fake::assert_says(&fake::finding(&record, "unsteady"), &["± 3 %", "max_window_ms"]);
+        record.points[0].steadiness.batch_correlation = Some(0.75);
+        let said = fake::finding(&record, "unsteady");
+        fake::assert_says(&said, &["correlation 0.75", "Increase window_ms", "1 more of"]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::escape;
 use crate::columns::{Metric, rate};
 use crate::csv::plain;
-use crate::number::{decimals, fixed};
+use crate::number::{decimals, fixed, half_width};
 
 /// One row per point: variant, parameters of `keys`, metrics, drops by cause in frames.
 pub fn points(record: &Record, keys: &[&str], metrics: &[&Metric], causes: &[&str]) -> String {
@@ -25,8 +25,10 @@ pub fn points(record: &Record, keys: &[&str], metrics: &[&Metric], causes: &[&st
     for (index, point) in record.points.iter().enumerate() {
         let class = if winner == Some(index) { " class=\"best\"" } else { "" };
         let params = keys.iter().map(|key| point.params.get(*key).map_or("–".into(), |value| escape(&plain(value))));
-        let values =
-            columns.iter().map(|(metric, places)| shown(metric, point).map_or("–".into(), |v| fixed(v, *places)));
+        let values = columns.iter().map(|(metric, places)| {
+            let value = shown(metric, point).map_or("–".into(), |v| fixed(v, *places));
+            value + &sure(metric, point)
+        });
         let drops = causes.iter().map(|cause| fixed(point.metrics.drops.get(*cause).copied().unwrap_or(0) as f64, 0));
         let cells: String =
             params.chain(values).chain(drops).map(|cell| format!("<td class=\"n\">{cell}</td>")).collect();
@@ -59,6 +61,12 @@ fn points_head(keys: &[&str], metrics: &[&Metric], causes: &[&str]) -> String {
     });
     let first = String::from("<th scope=\"col\">variant</th>");
     std::iter::once(first).chain(params).chain(metrics).chain(drops).collect()
+}
+
+/// Half the width of the metric's interval, behind its value.
+fn sure(metric: &Metric, point: &PointRecord) -> String {
+    let interval = point.intervals.get(metric.key);
+    interval.map_or(String::new(), |sure| format!(" <small>{}</small>", half_width(metric.unit.shown(sure.half_width))))
 }
 
 fn shown(metric: &Metric, point: &PointRecord) -> Option<f64> {

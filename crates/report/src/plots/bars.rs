@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::{Area, INK, colour, failed, grid_line, linear_ticks, svg, write};
+use super::{Area, INK, colour, failed, grid_line, linear_ticks, svg, whisker, write};
 use crate::ReportError;
 use crate::number::{fixed, number};
 
@@ -21,6 +21,8 @@ pub struct Group {
     pub label: String,
     /// Colour and value of each part.
     pub parts: Vec<(usize, f64)>,
+    /// Half the width of the interval of the only part, if it has one.
+    pub half_width: Option<f64>,
 }
 
 /// A bar plot.
@@ -77,9 +79,15 @@ impl Bars {
             let (start, end) = (x_of(from), x_of(from + value));
             let fill = colour(*index).filled();
             area.draw(&Rectangle::new([(start, y), (end, y + self.bar() - 1)], fill)).map_err(failed)?;
+            let spread = group.half_width.unwrap_or(0.0);
+            if spread > 0.0 {
+                let ends = [(value - spread).max(0.0), value + spread];
+                whisker(area, ends.map(|value| (x_of(value), y + self.bar() / 2)), (0, 4), INK)?;
+            }
             if self.stacked {
                 from += value;
             } else {
+                let end = x_of(from + value + spread);
                 write(area, &number(*value), (end + 5, y + self.bar() / 2), HPos::Left, VPos::Center)?;
             }
         }

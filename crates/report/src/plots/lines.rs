@@ -4,7 +4,7 @@ use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::{Area, INK, colour, decade_ticks, failed, grid_line, linear_ticks, svg, write};
+use super::{Area, INK, colour, decade_ticks, failed, grid_line, linear_ticks, svg, whisker, write};
 use crate::ReportError;
 use crate::number::number;
 
@@ -20,6 +20,8 @@ const MARKS: i32 = 16;
 const BOTTOM: i32 = 48;
 /// Length of a dash.
 const DASH: i32 = 4;
+/// Half the width of an interval's ends.
+const WHISKER: (i32, i32) = (3, 0);
 
 /// How an axis runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub struct Series {
     pub marked: bool,
     /// Whether the line is dashed.
     pub dashed: bool,
+    /// Intervals: x, and the ends in y.
+    pub whiskers: Vec<(f64, f64, f64)>,
 }
 
 /// Something that happened at one x: an upright line with a word beside it.
@@ -122,6 +126,12 @@ impl Lines {
             let path: Vec<(i32, i32)> =
                 shown.map(|(x, y)| place(self.x_axis.place(*x), self.y_axis.place(*y))).collect();
             draw_series(area, series, &path)?;
+            for &(x, low, high) in &series.whiskers {
+                if self.shows((x, low)) && self.shows((x, high)) {
+                    let ends = [low, high].map(|y| place(self.x_axis.place(x), self.y_axis.place(y)));
+                    whisker(area, ends, WHISKER, colour(series.index))?;
+                }
+            }
         }
         Ok(())
     }
@@ -287,7 +297,13 @@ mod tests {
             x_axis: Axis::Linear,
             y_axis: Axis::Linear,
             y_at_least: 0.0,
-            series: vec![Series { index: 0, points: vec![(0.0, 0.0), (10.0, 8.0)], marked: false, dashed: false }],
+            series: vec![Series {
+                index: 0,
+                points: vec![(0.0, 0.0), (10.0, 8.0)],
+                marked: false,
+                dashed: false,
+                whiskers: Vec::new(),
+            }],
             marks: vec![Mark { x: 5.0, index: Some(0), label: "shared".into() }],
         };
         let picture = lines.draw().unwrap();

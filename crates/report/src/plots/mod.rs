@@ -95,6 +95,16 @@ fn decade_ticks(least: f64, largest: f64) -> Vec<f64> {
     ticks.split_off(from)
 }
 
+/// An interval: a line between `ends`, closed by strokes of `half` to both sides.
+fn whisker(area: &Area, ends: [(i32, i32); 2], half: (i32, i32), ink: RGBColor) -> Result<(), ReportError> {
+    area.draw(&PathElement::new(ends.to_vec(), ink)).map_err(failed)?;
+    for (x, y) in ends {
+        let stroke = vec![(x - half.0, y - half.1), (x + half.0, y + half.1)];
+        area.draw(&PathElement::new(stroke, ink)).map_err(failed)?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

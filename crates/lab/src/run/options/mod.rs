@@ -9,7 +9,7 @@ mod traffic;
 use nicforge_options::{Allowed, choice, options};
 
 pub use co_runners::{CoRunnerPlace, CoRunners, Copies, Copying};
-pub use measurement::{Measure, Measurement, TimelineOptions, Warmup, WindowOptions};
+pub use measurement::{Measure, Measurement, PrecisionOptions, TimelineOptions, Warmup, WindowOptions};
 pub use requests::{HotArea, KeyChoice, KeyZipf, Pairs, Requests};
 pub use stages::{StageOptions, StageProcessor};
 pub use traffic::{
