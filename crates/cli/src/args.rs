@@ -70,6 +70,24 @@ pub enum Command {
     /// Write a crate of your own: an interface, application or stage that runs, its scenarios, its test
     #[command(after_help = NEW_EXAMPLES)]
     New(NewOptions),
+    /// Print what completes this command's words in a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsOptions),
+    /// Write manual pages: one for the command, one for each of its parts
+    #[command(after_help = MANUAL_EXAMPLES)]
+    Manual(ManualOptions),
+}
+
+#[derive(Args)]
+pub struct CompletionsOptions {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Args)]
+pub struct ManualOptions {
+    /// Folder for the pages; it is made if it is not there
+    pub folder: PathBuf,
 }
 
 #[derive(Args)]

@@ -94,6 +94,18 @@ Examples:
   nicforge rss scenarios/captures/sample.pcap --queues 4
   nicforge rss scenarios/captures/sample.pcap --key symmetric";
 
+/// Below the help of `completions`.
+pub const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  nicforge completions bash > ~/.local/share/bash-completion/completions/nicforge
+  nicforge completions zsh > ~/.zfunc/_nicforge";
+
+/// Below the help of `manual`.
+pub const MANUAL_EXAMPLES: &str = "\
+Examples:
+  nicforge manual ~/.local/share/man/man1
+  man nicforge-run";
+
 /// Below the help of `capture`.
 pub const CAPTURE_EXAMPLES: &str = "\
 Examples:

@@ -23,6 +23,7 @@ mod list;
 mod live;
 #[cfg(target_os = "linux")]
 mod machine;
+mod manual;
 #[cfg(target_os = "linux")]
 mod network;
 mod new;
@@ -91,6 +92,8 @@ pub fn main(registry: Registry) -> ExitCode {
         Command::Capture(options) => capture::capture(options),
         Command::P4(options) => return p4::p4(options),
         Command::New(options) => new::new(options),
+        Command::Completions(options) => manual::completions(options),
+        Command::Manual(options) => manual::manual(options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

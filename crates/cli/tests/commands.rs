@@ -124,10 +124,29 @@ fn the_registers_of_one_device_can_be_listed() {
 #[test]
 fn every_command_has_help_with_examples() {
     let folder = folder();
-    for command in ["run", "list", "check", "capture"] {
+    for command in ["run", "list", "check", "capture", "diff", "completions", "manual"] {
         let output = nicforge(&folder, &[command, "--help"]);
         assert_eq!(output.status.code(), Some(0));
         let text = stdout(&output);
         assert!(text.contains(&format!("Examples:\n  nicforge {command}")), "{text}");
     }
+}
+
+#[test]
+fn shells_and_man_know_the_command() {
+    let folder = folder();
+    let output = nicforge(&folder, &["completions", "bash"]);
+    assert_eq!(output.status.code(), Some(0));
+    let script = stdout(&output);
+    assert!(script.contains("complete -F _nicforge") && script.contains("sim-vs-live"), "{script}");
+    assert_eq!(nicforge(&folder, &["completions", "cmd"]).status.code(), Some(2));
+    let output = nicforge(&folder, &["manual", "man1"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let page = std::fs::read_to_string(folder.path().join("man1/nicforge-run.1")).unwrap();
+    assert!(page.contains(".TH") && page.contains("scenarios/nat\\-200g.toml"), "{page}");
+    assert!(folder.path().join("man1/nicforge.1").exists());
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let output = nicforge(&folder, &["manual", "file"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("file: "), "{}", stderr(&output));
 }

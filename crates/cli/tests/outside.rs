@@ -128,7 +128,7 @@ impl Outside {
         let short = ["--set", "window_ms=0.2", "--set", "warmup_ms=0.1", "--quiet"];
         self.command(&[&["run", scenario], &short[..]].concat());
         self.command(&["live", &format!("scenarios/{name}_live.toml")]);
-        for written in [format!("out/{name}/latest/report.html"), format!("out/{name}_live/report.json")] {
+        for written in [format!("out/{name}/latest/report.html"), format!("out/{name}_live/latest/report.json")] {
             assert!(self.folder.join(&written).is_file(), "{written}");
         }
         let points = std::fs::read_to_string(self.folder.join(format!("out/{name}/latest/points.csv"))).unwrap();

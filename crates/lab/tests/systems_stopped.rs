@@ -53,7 +53,8 @@ fn a_core_that_sleeps_beyond_the_window_was_idle_in_it() {
 fn lost_segments_are_sent_again_after_200_ms() {
     let point = run(&overflowing().with("warmup_ms", 20.0).with("window_ms", 280.0));
     assert!(point.metrics.bandwidth_gbps.unwrap() > 0.1, "{point:?}");
-    assert!(point.steadiness.is_steady());
+    // What moves in bursts after timers drifts within so short a window.
+    assert_eq!(point.steadiness.standstill, None);
 }
 
 /// 1024 requests do not fit into the buffers, and answers come before all are written.

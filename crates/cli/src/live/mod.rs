@@ -25,17 +25,15 @@ use crate::input::sets;
 use crate::output::{print, print_notes, tell};
 use crate::outputs::{Made, Named, keep_apart, of_report, of_settings};
 use crate::registry::catalogue;
+use crate::run::Place as RunPlace;
 
 pub use prometheus::serve_page;
 
 /// Runs until the time is over or somebody says so.
 pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     let config = configured(options)?;
-    let folder = match &options.out {
-        Some(folder) => folder.clone(),
-        None => PathBuf::from("out").join(config.name()),
-    };
-    let mut made = check_outputs(&config, options, &folder)?;
+    let results = RunPlace::of_next(options.out.as_deref(), config.name());
+    let mut made = check_outputs(&config, options, &results.folder)?;
     let service = config.tcp.as_ref().map(|of_stack| tcp::path(&of_stack.read()));
     let of_tcp = move || service.as_deref().map_or_else(String::new, crate::sockets::page);
     let metrics = options.metrics.map(|address| prometheus::serve(address, of_tcp)).transpose()?;
@@ -74,7 +72,8 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     let (run, lost) = counted(run).inspect_err(|_| made.take_back())?;
     show_events(&mut events, &run.snapshot);
     let record = of_live(&config, &run, began.elapsed().as_secs_f64());
-    let files = write_all(&record, &folder)?;
+    let files = write_all(&record, &results.folder)?;
+    results.link_latest();
     if let Some(error) = failed.or(lost) {
         return Err(error);
     }
