@@ -32,7 +32,7 @@ pub use prometheus::serve_page;
 /// Runs until the time is over or somebody says so.
 pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     let config = configured(options)?;
-    let results = RunPlace::of_next(options.out.as_deref(), config.name());
+    let results = RunPlace::of_next(options.out.as_deref(), &config.name());
     let mut made = check_outputs(&config, options, &results.folder)?;
     let service = config.tcp.as_ref().map(|of_stack| tcp::path(&of_stack.read()));
     let of_tcp = move || service.as_deref().map_or_else(String::new, crate::sockets::page);
