@@ -1,9 +1,9 @@
-//! Tells the program which commit it is built from, in release builds: a debug build is linked anew for every change,
-//! and each commit would build all of its tests again.
+//! The build script gives a release build the commit that it is built from. A debug build gets none: each commit would
+//! link all tests again.
 
 use std::process::Command;
 
-/// What `git` says here; `None` where it has nothing to say.
+/// Runs `git` here; `None` where it fails.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
@@ -13,7 +13,7 @@ fn git(arguments: &[&str]) -> Option<String> {
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let is_release = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
-    // Sources without a repository of their own may lie in somebody else's.
+    // An unpacked archive may lie inside another project's repository, whose commit is not ours.
     if !is_release || git(&["ls-files", "--error-unmatch", "build.rs"]).is_none() {
         return;
     }

@@ -46,7 +46,7 @@ impl Input {
         files
     }
 
-    /// What is to run: each point with each of so many seeds.
+    /// The tasks of a run: each point with each of its seeds.
     pub fn tasks(&self, seeds: u64) -> Vec<Task<'_>> {
         let first = self.scenario.seed;
         let of = |point| (0..seeds).map(move |number| Task { point, seed: first.wrapping_add(number) });
@@ -95,9 +95,9 @@ impl Input {
 /// A run of a point.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
-    /// Which.
+    /// The point that runs.
     pub point: &'a Point,
-    /// What decides everything random.
+    /// The seed of all random numbers.
     pub seed: u64,
 }
 

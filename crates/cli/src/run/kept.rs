@@ -24,7 +24,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Those of `keys` in `folder`; none of them if all are to run `anew`.
+    /// Finds the points of `keys` in `folder`. With `anew` it finds none, so that all of them run.
     pub fn open(folder: &Path, keys: Vec<String>, anew: bool) -> Result<Kept, KeptError> {
         let store = Store::open(folder)?;
         let (mut of_others, mut damaged) = (0, 0);

@@ -11,7 +11,7 @@ use nicforge_record::Overlay;
 use nicforge_report::metric_keys;
 use serde_json::Value;
 
-/// What a column with the half width of an interval ends with.
+/// Suffix of a column that holds the half width of an interval.
 const INTERVAL: &str = ".ci95";
 
 /// What a column holds.
