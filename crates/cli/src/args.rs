@@ -25,6 +25,9 @@ pub enum Command {
     /// Compare two runs: settings that differ, and metrics with a test of whether they do
     #[command(after_help = DIFF_EXAMPLES)]
     Diff(DiffOptions),
+    /// Run what a paper's published claims are about, and put predictions beside them
+    #[command(after_help = REPRODUCE_EXAMPLES)]
+    Reproduce(crate::reproduce::ReproduceOptions),
     /// Say what there is: interfaces, applications, stages, machines, scenarios, settings
     #[command(after_help = LIST_EXAMPLES)]
     List(ListOptions),
@@ -361,7 +364,8 @@ fn share(text: &str) -> Result<f64, String> {
     number.filter(|share| *share > 0.0 && *share <= 0.5).ok_or_else(|| "use a percentage, such as 1%".to_owned())
 }
 
-fn jobs(text: &str) -> Result<usize, String> {
+/// How many points run at once.
+pub fn jobs(text: &str) -> Result<usize, String> {
     within(text, 1, 1024).map(|jobs| jobs as usize)
 }
 

@@ -31,6 +31,18 @@ Examples:
 
 Points are matched by variant and by what varies within a run. The test is Welch's, of the means of batches or seeds.";
 
+/// Below the help of `reproduce`.
+pub const REPRODUCE_EXAMPLES: &str = "\
+Examples:
+  nicforge reproduce --list
+  nicforge reproduce rx-bisect --jobs 2
+  nicforge reproduce all --jobs 2 --markdown > docs/predictions/open.md
+  nicforge reproduce nicmem --only nm-12
+  nicforge reproduce shring --machine machines/mine.toml --out out/mine
+
+Points are kept as they finish, where `nicforge run` keeps them: a second call is quick.
+Verdicts: within its interval, within 10 %, within 25 %, misses; ordering right or wrong.";
+
 /// Below the help of `list`.
 pub const LIST_EXAMPLES: &str = "\
 Examples:

@@ -36,6 +36,7 @@ mod output;
 mod outputs;
 mod p4;
 mod registry;
+mod reproduce;
 mod rss;
 mod run;
 #[cfg(target_os = "linux")]
@@ -70,6 +71,7 @@ pub fn main(registry: Registry) -> ExitCode {
     let result = match &arguments.command {
         Command::Run(options) => run::run(options),
         Command::Diff(options) => diff::diff(options),
+        Command::Reproduce(options) => reproduce::reproduce(options),
         Command::List(options) => list::list(options),
         Command::Check(options) => check::check(options),
         Command::Rss(options) => rss::rss(options),

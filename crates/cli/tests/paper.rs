@@ -49,10 +49,40 @@ fn every_paper_scenario_has_a_prediction_text_and_every_text_is_listed() {
         assert!(all.contains(&command), "no text says what `{command}` shows");
     }
     let list = read("README.md");
-    for text in texts.iter().filter(|text| *text != "README.md") {
+    for text in texts.iter().filter(|text| *text != "README.md" && text.ends_with(".md")) {
         let line = format!("- [{}]({text}): ", text.trim_end_matches(".md"));
         assert!(list.contains(&line), "docs/predictions/README.md has no `{line}`");
     }
+}
+
+/// The page is what `nicforge reproduce all --markdown` printed; the README of the repository has its first table.
+#[test]
+fn the_page_of_open_claims_has_every_claim_and_its_summary_is_in_the_readme() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
+    let page = read("docs/predictions/open.md");
+    let text =
+        |line: &str, key: &str| Some(line.strip_prefix(key)?.strip_prefix(" = \"")?.trim_end_matches('"').to_owned());
+    let claims = read("docs/predictions/open.toml");
+    let mut of_scenario = "";
+    let mut count = 0;
+    for line in claims.lines() {
+        if let Some(scenario) = text(line, "scenario") {
+            let heading = format!("\n## {scenario}\n");
+            let (_, rest) = page.split_once(&heading).expect("each scenario has a table");
+            of_scenario = rest.split("\n## ").next().unwrap_or_default();
+        }
+        if let Some(claim) = text(line, "claim") {
+            assert!(of_scenario.contains(&format!("| {claim} | ")), "docs/predictions/open.md has no `{claim}`");
+            count += 1;
+        }
+    }
+    let (_, tables) = page.split_once("\n## ").unwrap();
+    let is_claim = |line: &&str| line.starts_with("| ") && !line.starts_with("| ---") && !line.starts_with("| claim |");
+    assert_eq!(tables.lines().filter(is_claim).count(), count, "no claim is there twice");
+    let summary: Vec<&str> =
+        page.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|')).collect();
+    assert!(read("README.md").contains(&summary.join("\n")), "README.md has another summary");
 }
 
 #[test]

@@ -16,7 +16,8 @@ use super::number::{bytes, seconds};
 use super::plots::SERIES_COLOURS;
 use super::{ReportError, shape};
 
-const STYLE: &str = include_str!("style.css");
+/// How pages look.
+pub const STYLE: &str = include_str!("style.css");
 
 /// The page.
 ///

@@ -4,6 +4,7 @@
 //! again from `report.json`.
 
 mod beside;
+pub mod claims;
 mod columns;
 mod comparison;
 mod csv;

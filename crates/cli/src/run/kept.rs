@@ -46,6 +46,11 @@ impl Kept {
         Ok(Kept { store, keys, found: Mutex::new(found), at_first, of_others, damaged, count })
     }
 
+    /// Whether earlier commands finished all points.
+    pub fn is_whole(&self) -> bool {
+        self.at_first == self.keys.len()
+    }
+
     /// Says in a line what is not run again, and why the rest is.
     pub fn say_what_is_there(&self) {
         let (count, all, folder) = (self.at_first, self.keys.len(), self.store.folder().display());
@@ -84,13 +89,14 @@ impl Kept {
         Ok(())
     }
 
-    /// The same where a signal ends the process, as it would have without this.
+    /// The same where a signal ends the process, as it would have without this; for as long as what is returned lives.
     #[cfg(target_os = "linux")]
-    pub fn say_what_is_there_on_signals(&self) -> Result<(), CliError> {
+    pub fn say_what_is_there_on_signals(&self) -> Result<Watch, CliError> {
         use signal_hook::consts::{SIGINT, SIGTERM};
         let signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]);
         let mut signals = signals.map_err(|cause| CliError::Write { what: "the signal handlers".to_owned(), cause })?;
         let (count, all, folder) = (Arc::clone(&self.count), self.keys.len(), self.store.folder().to_path_buf());
+        let watch = Watch(signals.handle());
         std::thread::spawn(move || {
             for signal in signals.forever() {
                 tell(&format!("\n{}", how_to_continue(count.load(Ordering::Relaxed), all, &folder)));
@@ -98,7 +104,18 @@ impl Kept {
                 let _ = signal_hook::low_level::emulate_default_handler(signal);
             }
         });
-        Ok(())
+        Ok(watch)
+    }
+}
+
+/// Signals say what is kept until this is dropped, so that a command of several runs speaks of the one under way.
+#[cfg(target_os = "linux")]
+pub struct Watch(signal_hook::iterator::Handle);
+
+#[cfg(target_os = "linux")]
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 

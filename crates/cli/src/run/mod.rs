@@ -26,8 +26,35 @@ use crate::input::{Input, Task, load};
 use crate::output::{print, print_notes, tell};
 use crate::outputs::{Made, Named, keep_apart, of_report};
 
+/// A finished run.
+pub struct Done {
+    /// What it measured.
+    pub record: Record,
+    /// What was written.
+    files: Vec<PathBuf>,
+    /// The path under which the report is found from now on.
+    shown: PathBuf,
+}
+
 /// Runs the scenario.
 pub fn run(options: &RunOptions) -> Result<(), CliError> {
+    let Done { record, files, shown } = simulate(options)?;
+    if options.json {
+        print(&to_json(&record))?;
+    }
+    if options.quiet {
+        return Ok(());
+    }
+    let closing = closing(&files, &shown);
+    if options.json {
+        tell(&closing);
+        return Ok(());
+    }
+    print(&format!("{}\n{closing}", table(&record)))
+}
+
+/// Runs the scenario and writes its report; prints notes and progress only.
+pub fn simulate(options: &RunOptions) -> Result<Done, CliError> {
     let overrides = with_precision(options);
     let input = load(&options.scenario, &overrides, options.machine.as_deref())?;
     let overlays = match &options.overlay {
@@ -46,7 +73,7 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
     let kept = Kept::open(&place.points, keys, anew)?;
     kept.say_what_is_there();
     #[cfg(target_os = "linux")]
-    kept.say_what_is_there_on_signals()?;
+    let _until_done = kept.say_what_is_there_on_signals()?;
     let progress = Progress::new(&tasks, options);
     let runs = run_tasks(&input, &tasks, options, (&progress, &kept));
     progress.finish();
@@ -64,18 +91,18 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
     let mut files = write_all(&record, folder).inspect_err(|_| kept.say_how_to_continue())?;
     let shown = place.link_latest();
     files.extend(options.pcap_out.clone());
-    if options.json {
-        print(&to_json(&record))?;
-    }
-    if options.quiet {
-        return Ok(());
-    }
-    let closing = closing(&files, &shown);
-    if options.json {
-        tell(&closing);
-        return Ok(());
-    }
-    print(&format!("{}\n{closing}", table(&record)))
+    Ok(Done { record, files, shown })
+}
+
+/// Whether all points of the run are finished.
+pub fn is_finished(options: &RunOptions) -> Result<bool, CliError> {
+    let overrides = with_precision(options);
+    let input = load(&options.scenario, &overrides, options.machine.as_deref())?;
+    let keys = input.keys(&input.tasks(options.seeds))?;
+    let origin = input.origin(&keys, &overrides)?;
+    let place = Place::of(options.out.as_deref(), &input.scenario.name, &origin.run);
+    // Looking for points would make their folder.
+    Ok(place.points.is_dir() && Kept::open(&place.points, keys, false)?.is_whole())
 }
 
 /// What readers of the measurements must know.
