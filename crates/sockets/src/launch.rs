@@ -16,7 +16,7 @@ pub const LIBRARY: &str = "libnicforge_sockets.so";
 pub enum LaunchError {
     /// The library is nowhere.
     #[error(
-        "{LIBRARY} is neither beside this command nor named by {LIBRARY_VARIABLE}; build it with `cargo build -p nicforge-preload`"
+        "{LIBRARY} is neither beside this command nor named by {LIBRARY_VARIABLE}; build it with `cargo build -p nicforge-preload`, and --release if this command was built so"
     )]
     NoLibrary,
     /// The program did not start.
