@@ -112,6 +112,8 @@ def tlsfuzzer(setting, options):
     folder = os.path.abspath(options.tlsfuzzer)
     certificate = ["-key", folder + "/tests/serverX509Key.pem", "-cert", folder + "/tests/serverX509Cert.pem"]
     results = {}
+    # Scripts draw conversations at random: from the same seed both ways draw the same.
+    pathlib.Path(setting.path("sitecustomize.py")).write_text("import random\nrandom.seed(1)\n")
     for way, host in (("plain", "127.0.0.1"), ("offloaded", OURS)):
         words = ["openssl", "s_server", *certificate, "-www", "-quiet", "-accept", host + ":4433"]
         words = setting.over_nic(*words) if way == "offloaded" else words
@@ -122,7 +124,7 @@ def tlsfuzzer(setting, options):
             if any(word in script.name for word in SKIPPED):
                 continue
             command = in_namespace(sys.executable, str(script), "-h", host, "-p", "4433", "-n", str(options.most))
-            environment = {**os.environ, "PYTHONPATH": folder}
+            environment = {**os.environ, "PYTHONPATH": folder + ":" + setting.folder}
             try:
                 done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=1800)
             except subprocess.TimeoutExpired:
@@ -158,7 +160,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nicforge", default=shutil.which("nicforge"), help="the binary, with libnicforge_sockets.so beside it")
     parser.add_argument("--tlsfuzzer", help="folder of tlsfuzzer")
-    parser.add_argument("--most", type=int, default=0, help="conversations that a script draws; 0, all: each way draws others")
+    parser.add_argument("--most", type=int, default=0, help="conversations that a script draws, the same each way; 0: all")
     parser.add_argument("--runner", help="BoringSSL's test runner")
     parser.add_argument("--certificates", help="the runner's folder in BoringSSL, where its certificates lie; that of RUNNER if not given")
     parser.add_argument("--shim", help="OpenSSL's shim")
