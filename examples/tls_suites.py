@@ -112,8 +112,9 @@ def tlsfuzzer(setting, options):
     folder = os.path.abspath(options.tlsfuzzer)
     certificate = ["-key", folder + "/tests/serverX509Key.pem", "-cert", folder + "/tests/serverX509Cert.pem"]
     results = {}
-    # Scripts draw conversations at random: from the same seed both ways draw the same.
-    pathlib.Path(setting.path("sitecustomize.py")).write_text("import random\nrandom.seed(1)\n")
+    # Scripts draw conversations at random. Both ways draw the same: each draw has a generator of its own.
+    draws = "import random\nrandom.sample = lambda among, count: random.Random(1).sample(list(among), count)\n"
+    pathlib.Path(setting.path("sitecustomize.py")).write_text(draws)
     for way, host in (("plain", "127.0.0.1"), ("offloaded", OURS)):
         words = ["openssl", "s_server", *certificate, "-www", "-quiet", "-accept", host + ":4433"]
         words = setting.over_nic(*words) if way == "offloaded" else words
