@@ -10,13 +10,13 @@ const FILE: &str = "docs/predictions/open.toml";
 const CLAIM_KEYS: [&str; 8] = ["scenario", "claim", "published", "bound", "run", "predicted", "not_compared", "known"];
 const PAPER_KEYS: [&str; 3] = ["name", "title", "prefix"];
 
-/// What a file of claims holds.
+/// The claims of a file, and the papers that state them.
 pub struct Book {
     /// Where the published values are from.
     pub source: String,
     /// The papers.
     pub papers: Vec<Paper>,
-    /// What they state, in the file's order.
+    /// The papers state these, in the file's order.
     pub claims: Vec<Entry>,
 }
 
@@ -24,7 +24,7 @@ pub struct Book {
 pub struct Paper {
     /// Its short name.
     pub name: String,
-    /// What to call it.
+    /// The command and its page name the paper so.
     pub title: String,
     /// Scenarios of it are called this and `-` and something.
     pub prefix: String,
@@ -32,7 +32,7 @@ pub struct Paper {
 
 /// A claim of the file.
 pub struct Entry {
-    /// What is claimed.
+    /// The paper claims this.
     pub claim: Claim,
     /// The scenario that runs for it.
     pub run: String,

@@ -180,7 +180,7 @@ fn written(judged: &[Judged], book: &Book, name: &str, options: &ReproduceOption
     Ok(())
 }
 
-/// What stands before the tables of the page in Markdown.
+/// The Markdown page begins with this, before its tables.
 fn intro(book: &Book, name: &str, options: &ReproduceOptions) -> String {
     let mut command = format!("nicforge reproduce {name}");
     for set in &options.overrides.set {

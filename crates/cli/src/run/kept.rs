@@ -1,4 +1,4 @@
-//! What a command says of points that are finished.
+//! The command tells its user how many points are finished, and how to continue.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
