@@ -49,6 +49,17 @@ fn a_card_that_runs_tcp_takes_neither_cores_nor_stages() {
 }
 
 #[test]
+fn one_thread_is_a_device_and_one_worker() {
+    let text = |live: &str, settings| captures(settings).replace("\n[settings]", &format!("\n{live}\n[settings]"));
+    let one = "threads = \"one\"";
+    refused(&text(one, "cores = 2"), &[], &["x.toml:3:", "one thread cannot be several workers", "set cores to 1"]);
+    let attach = format!("{one}\nattach = \"x.sock\"");
+    refused(&text(&attach, ""), &[], &["x.toml:3:", "no threads of this process", "\"apart\""]);
+    let idle = format!("{one}\nidle = \"interrupt\"");
+    refused(&text(&idle, ""), &[], &["x.toml:3:", "interrupt itself", "set idle to \"sleep\""]);
+}
+
+#[test]
 fn a_capture_that_is_cut_is_named() {
     let folder = folder();
     let sample = folder.path().join("scenarios/captures/sample.pcap");

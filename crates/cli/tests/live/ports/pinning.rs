@@ -25,7 +25,7 @@ fn threads_stand_on_cores_of_their_own() {
     };
     let folder = tempfile::tempdir().unwrap();
     for (pin, pinned) in [("yes", 2), ("no", 0)] {
-        let more = format!("pin = \"{pin}\"");
+        let more = format!("threads = \"apart\"\npin = \"{pin}\"");
         let file = nat_with(&folder, "interface", "interface", &more);
         let gateway = hosts.start(&file, &["cores=1"]);
         wait_for_answers(&hosts);

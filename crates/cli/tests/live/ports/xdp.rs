@@ -144,12 +144,58 @@ fn what_cannot_be_is_said_with_a_remedy() {
     assert!(said.contains("another program"), "{said}");
     drop(first);
     assert_eq!(open("nf-inside", None), "", "it is free again");
-    // A veth with several queues, of which one alone would miss frames.
-    ip(&hosts, "gateway", "link add nf-two numrxqueues 2 numtxqueues 2 type veth");
-    let said = open("nf-two", None);
-    assert!(said.contains("2 receive queues") && said.contains("ethtool -L"), "{said}");
-    ip(&hosts, "gateway", "link set nf-two up");
-    assert_eq!(open("nf-two", Some(1)), "", "one is meant");
+    // One port does not take as many queues.
+    ip(&hosts, "gateway", "link add nf-many numrxqueues 65 numtxqueues 65 type veth");
+    let said = open("nf-many", None);
+    assert!(said.contains("65 receive queues") && said.contains("ethtool -L"), "{said}");
+    ip(&hosts, "gateway", "link set nf-many up");
+    assert_eq!(open("nf-many", Some(1)), "", "one is meant");
+}
+
+/// Datagrams of many flows, which the other end's kernel spreads over the queues: all come, whatever their queue, and
+/// the port is readable while one is there.
+#[test]
+fn frames_of_all_queues_come_in() {
+    const FLOWS: u16 = 64;
+    let Some(hosts) = Hosts::up("xdpqueues") else {
+        return;
+    };
+    for command in [
+        "link add nf-two numrxqueues 2 numtxqueues 2 type veth peer name nf-peer numrxqueues 2 numtxqueues 2",
+        "link set nf-two up",
+        "link set nf-peer up",
+        "addr add 10.99.7.1/24 dev nf-peer",
+        "neigh add 10.99.7.2 lladdr 02:00:00:00:07:02 dev nf-peer",
+    ] {
+        ip(&hosts, "gateway", command);
+    }
+    let take = |queue| {
+        let mut port = hosts.run("gateway", || XdpPort::open("nf-two", queue).unwrap());
+        hosts.run("gateway", || {
+            for flow in 0..FLOWS {
+                let socket = UdpSocket::bind(("10.99.7.1", 20_000 + flow)).unwrap();
+                socket.send_to(b"question", "10.99.7.2:7").unwrap();
+            }
+        });
+        let mut came = std::collections::BTreeSet::new();
+        let until = Instant::now() + Duration::from_secs(2);
+        while came.len() < usize::from(FLOWS) && Instant::now() < until {
+            let file = port.readable().expect("nothing waits to be sent");
+            let waits = rustix::event::Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+            let mut file = [rustix::event::PollFd::new(&file, rustix::event::PollFlags::IN)];
+            if rustix::event::poll(&mut file, Some(&waits)).unwrap() == 0 {
+                break;
+            }
+            let mut each = |frame: &[u8]| {
+                let ports = parse_frame(frame).ok().map(|seen| seen.source_port);
+                came.extend(ports.filter(|port| (20_000..20_000 + FLOWS).contains(port)));
+            };
+            port.receive(32, &mut each).unwrap();
+        }
+        came.len()
+    };
+    assert_eq!(take(None), usize::from(FLOWS));
+    assert!((1..usize::from(FLOWS)).contains(&take(Some(0))), "one queue has only some");
 }
 
 /// Nobody but root may.
