@@ -179,6 +179,31 @@ pub fn two_keys() -> Record {
     record("two-keys", "Ring size and cores", "Two keys swept at once.", points)
 }
 
+/// Four keys and a half: 462 points, as a design study has.
+pub fn wide() -> Record {
+    let mut points = Vec::new();
+    for (variant, kib) in [("host", 1.5), ("nm_nfv", 0.1)] {
+        for size in [128, 256, 512, 1024, 2048, 4096, 8192] {
+            for array in [1, 8, 32] {
+                for ways in [1, 2, 4, 6, 8, 11] {
+                    let mib = f64::from(size) * kib * 14.0 / 1024.0 + f64::from(array) / 8.0;
+                    let mib = mib * (1.2 - f64::from(ways) / 20.0);
+                    for reads in [2, 10].into_iter().take(if ways == 11 { 1 } else { 2 }) {
+                        let params = [
+                            ("rx_entries", json!(size)),
+                            ("array_mib", json!(array)),
+                            ("io_ways", json!(ways)),
+                            ("reads", json!(reads)),
+                        ];
+                        points.push(point(variant, &params, mib * (1.0 + f64::from(reads) / 40.0)));
+                    }
+                }
+            }
+        }
+    }
+    record("design-study", "Ring, array, ways and reads", "Which of four keys decides?", points)
+}
+
 /// More variants than colours, two applications, nothing numeric swept.
 pub fn many() -> Record {
     let mut points = Vec::new();

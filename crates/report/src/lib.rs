@@ -4,6 +4,7 @@
 //! again from `report.json`.
 
 mod beside;
+mod capacity;
 pub mod claims;
 mod columns;
 mod comparison;
@@ -129,6 +130,10 @@ mod write_tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
     }
 }
+#[cfg(test)]
+mod browser;
+#[cfg(test)]
+mod chromium;
 #[cfg(test)]
 mod fake;
 #[cfg(test)]
