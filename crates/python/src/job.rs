@@ -111,6 +111,7 @@ impl Job {
         if let (Some(said), Some(note)) = (said, kept.as_ref().and_then(|kept| kept.what_is_there("force=True"))) {
             said.call1((note,))?;
         }
+        app::forget_checks();
         let watch = Watch::new(self.keys.len());
         let work = || self.job.run(jobs.max(1), &RunIo::default(), kept.as_ref(), &watch);
         let runs = run_watched(py, &watch, progress.as_ref(), work)?;
