@@ -58,6 +58,7 @@ Examples:
   nicforge live examples/nat-netns.toml --duration 60
   nicforge live examples/capture.toml --set interface=rx_bisect
   nicforge live examples/nat-netns.toml --metrics 127.0.0.1:9477
+  nicforge live examples/nat-netns.toml --dashboard 127.0.0.1:8080   # open http://127.0.0.1:8080
 
 Packet sockets and TAP devices need root, or CAP_NET_ADMIN and CAP_NET_RAW.";
 

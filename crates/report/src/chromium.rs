@@ -1,5 +1,7 @@
 //! A browser for tests: Chromium without a window, driven through two pipes by its DevTools protocol.
 
+#![allow(dead_code)] // Each test uses a part of this.
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};

@@ -3,7 +3,7 @@
 mod chain;
 mod cores;
 mod heat;
-mod tables;
+pub mod tables;
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ use super::plots::{Paint, SERIES_COLOURS};
 use super::{ReportError, shape};
 
 /// How pages look.
-pub const STYLE: &str = include_str!("style.css");
+const STYLE: &str = include_str!("style.css");
 
 /// What sorts, filters and pivots many points; a page without it has all of them, in the run's order.
 const SCRIPT: &str = include_str!("page.js");
@@ -30,12 +30,7 @@ const SCRIPT: &str = include_str!("page.js");
 /// [`ReportError::Plot`] when the drawing library fails.
 pub fn to_html(record: &Record) -> Result<String, ReportError> {
     let title = escape(if record.title.is_empty() { &record.scenario } else { &record.title });
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n\
-         </head>\n<body>\n<main>\n<header>\n<p class=\"kicker\">nicforge report</p>\n<h1>{title}</h1>\n"
-    );
+    let mut page = head(&title, "nicforge report");
     page += &asked(&record.description);
     page += "</header>\n";
     page += &headline(record);
@@ -62,6 +57,16 @@ pub fn to_html(record: &Record) -> Result<String, ReportError> {
     }
     page += "</body>\n</html>\n";
     Ok(page)
+}
+
+/// What all pages begin with, up to their heading; `title` is escaped.
+pub fn head(title: &str, kicker: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n\
+         </head>\n<body>\n<main>\n<header>\n<p class=\"kicker\">{kicker}</p>\n<h1>{title}</h1>\n"
+    )
 }
 
 /// Findings and the summary, to stand in a page of somebody else's, such as a notebook.

@@ -13,6 +13,7 @@ mod diff;
 mod figures;
 mod findings;
 mod html;
+mod live;
 mod number;
 mod plots;
 mod shape;
@@ -29,6 +30,7 @@ pub use csv::to_csv;
 pub use diff::{Diff, diff, diff_table, over_each_other};
 pub use findings::{Finding, findings};
 pub use html::{to_html, to_summary};
+pub use live::live_page;
 pub use terminal::table;
 
 /// A report cannot be read or written.

@@ -2,7 +2,7 @@
 // Sorts, filters and pivots the table of points. All that it shows is in the page already.
 (() => {
   const MANY = 25;
-  const table = document.querySelector(".points table.many");
+  const table = document.querySelector(".points .many table");
   if (!table) return;
   const make = (name, props = {}, ...children) => {
     const node = Object.assign(document.createElement(name), props);

@@ -25,9 +25,9 @@ pub fn points(record: &Record, keys: &[&str], metrics: &[&Metric], causes: &[&st
     }
     let columns: Vec<(&Metric, usize)> = metrics.iter().map(|metric| (*metric, places(record, metric))).collect();
     let winner = winner(record);
-    let many = if record.points.len() > MANY { " class=\"many\"" } else { "" };
+    let many = if record.points.len() > MANY { " many" } else { "" };
     let mut table = format!(
-        "<div class=\"scroll\"><table{many}>\n<thead><tr>{}</tr></thead>\n<tbody>\n",
+        "<div class=\"scroll{many}\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n",
         points_head(keys, metrics, causes)
     );
     for (index, point) in record.points.iter().enumerate() {
@@ -64,7 +64,7 @@ fn upright(record: &Record, keys: &[&str], metrics: &[&Metric], causes: &[&str])
     let names = names
         .map(|(index, point)| format!("<th scope=\"col\" class=\"{}\">{}</th>", class(index), escape(&point.variant)));
     let mut table = format!(
-        "<div class=\"scroll\"><table class=\"upright\">\n<thead><tr><th scope=\"col\">variant</th>{}</tr></thead>\n<tbody>\n",
+        "<div class=\"scroll upright\"><table>\n<thead><tr><th scope=\"col\">variant</th>{}</tr></thead>\n<tbody>\n",
         names.collect::<String>()
     );
     for key in keys {
