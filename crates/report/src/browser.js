@@ -4,18 +4,31 @@
     const near = (node.textContent || node.parentElement.textContent || "").trim().replace(/\s+/g, " ").slice(0, 50);
     wrong.push(`${what}: "${near}"${more ? ` and "${more.trim().slice(0, 50)}"` : ""}`);
   };
-  const seen = node => node.checkVisibility({ contentVisibilityAuto: true, visibilityProperty: true });
+  const shown = new Map();
+  const seen = node => {
+    if (!shown.has(node)) shown.set(node, node.checkVisibility({ contentVisibilityAuto: true, visibilityProperty: true }));
+    return shown.get(node);
+  };
   const width = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth > width + 1) {
     const wide = [...document.querySelectorAll("body *")].find(node => node.getBoundingClientRect().right > width + 1 && seen(node)
       && !node.closest(".scroll *"));
     say(`wider than the page (${document.documentElement.scrollWidth} of ${width})`, wide || document.body);
   }
-  const scrolls = node => {
-    for (let it = node; it && it !== document.body; it = it.parentElement) {
-      if (["auto", "scroll"].includes(getComputedStyle(it).overflowX)) return it;
+  // Looked up once for each element: what scrolls it, and what clips it.
+  const known = new Map();
+  const around = node => {
+    if (!node || node === document.body) return { scroller: null, clips: [] };
+    if (!known.has(node)) {
+      const { scroller, clips } = around(node.parentElement);
+      const style = getComputedStyle(node);
+      const hides = style.overflowX === "hidden" || style.overflowY === "hidden";
+      known.set(node, {
+        scroller: ["auto", "scroll"].includes(style.overflowX) ? node : scroller,
+        clips: hides ? [...clips, node] : clips,
+      });
     }
-    return null;
+    return known.get(node);
   };
   const paper = matchMedia("print").matches;
   // Each line of each text, in page coordinates.
@@ -26,7 +39,7 @@
     if (!text.data.trim() || ["SCRIPT", "STYLE", "OPTION"].includes(parent.tagName) || !seen(parent)) continue;
     const range = document.createRange();
     range.selectNodeContents(text);
-    const scroller = scrolls(parent);
+    const { scroller, clips } = around(parent);
     for (const box of range.getClientRects()) {
       if (box.width < 1 || box.height < 1) continue;
       // What a reader scrolls to is not clipped; paper does not scroll.
@@ -34,12 +47,9 @@
       if (clip) say("clipped by the page's edge", parent);
       lines.push({ box, parent, text: text.data, scroller });
     }
-    for (let it = parent; it && it !== document.body; it = it.parentElement) {
-      const style = getComputedStyle(it);
-      if (style.overflowX === "hidden" || style.overflowY === "hidden") {
-        const outer = it.getBoundingClientRect(), inner = range.getBoundingClientRect();
-        if (inner.right > outer.right + 1 || inner.bottom > outer.bottom + 2) say("clipped", parent);
-      }
+    for (const it of clips) {
+      const outer = it.getBoundingClientRect(), inner = range.getBoundingClientRect();
+      if (inner.right > outer.right + 1 || inner.bottom > outer.bottom + 2) say("clipped", parent);
     }
     const svg = parent.closest("svg");
     if (svg) {

@@ -5,7 +5,8 @@ use nicforge_record::Record;
 use serde_json::{Value, json};
 
 use super::chromium::{Browser, Look};
-use super::{fake, over_each_other, to_html};
+use super::diff::page::diff_page;
+use super::{claims, comparison, fake, to_html};
 
 /// Widths of a phone, a desk and a sheet of A4 within its margins.
 const LOOKS: [Look; 4] = [
@@ -26,9 +27,10 @@ fn sixteen() -> Record {
     record
 }
 
-fn all() -> Vec<(&'static str, Record)> {
+/// Every kind of page.
+fn all() -> Vec<(&'static str, String)> {
     let (one, two) = (fake::two_variants(), fake::ties());
-    vec![
+    let records = [
         ("1 point", fake::single()),
         ("2 points", fake::two_variants()),
         ("16 points", sixteen()),
@@ -36,9 +38,15 @@ fn all() -> Vec<(&'static str, Record)> {
         ("a long sweep", fake::sweep(&[("priv_ring", 1.8), ("rx_bisect", 0.25)])),
         ("over time", fake::over_time()),
         ("many variants", fake::many()),
-        ("two runs", over_each_other(&one, &two, ["out/a", "out/b"])),
+        ("sim and live", comparison::tests::record()),
         ("no point", Record::default()),
-    ]
+    ];
+    let mut pages: Vec<(&str, String)> =
+        records.into_iter().map(|(name, record)| (name, to_html(&record).unwrap())).collect();
+    pages.push(("two runs", diff_page(&one, &two, ["out/nat-200g/3fa9c1d2", "out/nat-200g/latest"]).unwrap()));
+    pages.push(("two sweeps", diff_page(&fake::wide(), &fake::two_keys(), ["out/a", "out/b"]).unwrap()));
+    pages.push(("claims", claims::tests::page()));
+    pages
 }
 
 #[test]
@@ -46,9 +54,9 @@ fn pages_have_no_error_and_nothing_clipped_or_overlapping() {
     let Some(mut browser) = Browser::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut wrong = Vec::new();
-    for (name, record) in all() {
+    for (name, page) in all() {
         let file = folder.path().join("page.html");
-        std::fs::write(&file, to_html(&record).unwrap()).unwrap();
+        std::fs::write(&file, page).unwrap();
         browser.look(LOOKS[0]);
         browser.open(&format!("file://{}", file.display()));
         // As it is opened; then with all that is folded, in all looks.
@@ -68,7 +76,7 @@ fn pages_have_no_error_and_nothing_clipped_or_overlapping() {
             }
         }
         wrong.extend(browser.errors().into_iter().map(|error| format!("{name}: {error}")));
-        if record.points.len() == 1 {
+        if name == "1 point" {
             let paper = folder.path().join("page.pdf");
             browser.print(&paper);
             assert!(std::fs::read(&paper).unwrap().starts_with(b"%PDF"), "{name}");

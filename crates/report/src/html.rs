@@ -29,11 +29,21 @@ const SCRIPT: &str = include_str!("page.js");
 /// # Errors
 /// [`ReportError::Plot`] when the drawing library fails.
 pub fn to_html(record: &Record) -> Result<String, ReportError> {
+    page(record, "nicforge report", "")
+}
+
+/// The page of `record`; `first` stands before all that is made from the record.
+///
+/// # Errors
+/// [`ReportError::Plot`] when the drawing library fails.
+pub fn page(record: &Record, kicker: &str, first: &str) -> Result<String, ReportError> {
     let title = escape(if record.title.is_empty() { &record.scenario } else { &record.title });
-    let mut page = head(&title, "nicforge report");
+    let mut page = head(&title, kicker);
     page += &asked(&record.description);
     page += "</header>\n";
-    page += &headline(record);
+    page += first;
+    // One answer is enough.
+    page += &if first.is_empty() { headline(record) } else { String::new() };
     page += &chain::section(record);
     page += &comparison::section(record);
     page += &facts(record);

@@ -27,7 +27,7 @@ use nicforge_record::Record;
 pub use columns::{flat, metric_keys, metric_names, rate};
 pub use comparison::{LiveSide, compare, comparison_table};
 pub use csv::to_csv;
-pub use diff::{Diff, diff, diff_table, over_each_other};
+pub use diff::{Diff, diff, diff_table, over_each_other, write_diff};
 pub use findings::{Finding, findings};
 pub use html::{to_html, to_summary};
 pub use live::live_page;
@@ -90,7 +90,11 @@ pub fn report_of_another_run(folder: &Path, run: &str) -> Option<PathBuf> {
 /// # Errors
 /// [`ReportError::Write`] with the path that failed, [`ReportError::Plot`] from the page.
 pub fn write_all(record: &Record, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
-    let texts = [to_json(record), to_csv(record), to_html(record)?];
+    write_texts([to_json(record), to_csv(record), to_html(record)?], folder)
+}
+
+/// The same with the texts of the files.
+fn write_texts(texts: [String; 3], folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     std::fs::create_dir_all(folder).map_err(|cause| ReportError::Write { path: folder.into(), cause })?;
     let moves = part_paths(folder);
     let written = move_into(&moves, texts).inspect_err(|_| {

@@ -9,7 +9,13 @@
   };
   const at = id => document.getElementById(id);
   const series = index => `var(--series-${index % 8})`;
-  const part = index => `var(--part-${1 + index % 5})`;
+  // Causes of drops keep their colour in every picture.
+  const seen = [];
+  const part = name => {
+    if (!seen.includes(name)) seen.push(name);
+    return `var(--part-${1 + seen.indexOf(name) % 5})`;
+  };
+  const NEUTRAL = "var(--soft)";
   const short = (value, unit) => {
     for (const [size, prefix] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
       if (value >= size) return `${(value / size).toPrecision(3)} ${prefix}${unit}`;
@@ -95,13 +101,13 @@
   const chain = (now, rates) => {
     const most = Math.max(1, ...rates.ports.flatMap(port => [port.arrived, port.sent]));
     const port = (frames, bits) => rates.ports.map((rate, index) => (
-      { colour: part(index), name: `port ${index}`, value: short(rate[frames], "frames/s"), share: rate[frames] / most, remark: short(rate[bits], "bit/s") }));
+      { colour: NEUTRAL, name: `port ${index}`, value: short(rate[frames], "frames/s"), share: rate[frames] / most, remark: short(rate[bits], "bit/s") }));
     const worker = (key, remark) => rates.workers.map((rate, index) => (
       { colour: series(index), name: `worker ${index}`, value: share(rate[key]), share: rate[key] ?? 0, remark: remark(rate, now.workers[index]) }));
     const arrived = sum(rates.ports.map(rate => rate.arrived));
     const drops = Object.entries(rates.causes).filter(([, rate]) => rate > 0).sort((a, b) => b[1] - a[1]).slice(0, 4);
-    const dropped = drops.map(([name, rate], index) => (
-      { colour: part(index), name, value: short(rate, "frames/s"), share: arrived > 0 ? rate / arrived : 1, remark: arrived > 0 ? `${share(rate / arrived)} of arrivals` : "" }));
+    const dropped = drops.map(([name, rate]) => (
+      { colour: part(name), name, value: short(rate, "frames/s"), share: arrived > 0 ? rate / arrived : 1, remark: arrived > 0 ? `${share(rate / arrived)} of arrivals` : "" }));
     at("chain").replaceChildren(
       card("Comes in", port("arrived", "bits")),
       card("Receive rings", worker("receive", () => ""), true),
@@ -143,11 +149,11 @@
     const times = history.map(entry => entry.seconds);
     const rates = history.map(entry => entry.rates);
     const total = key => rates.map(rate => sum(rate.ports.map(port => port[key])));
-    plot("rates", ["coming in", "going out"], ["var(--ink)", "var(--accent)"], [total("arrived"), total("sent")], times);
+    plot("rates", ["coming in", "going out"], [NEUTRAL, "var(--ink)"], [total("arrived"), total("sent")], times);
     const workers = rates[rates.length - 1].workers.map((_, index) => index);
     plot("taken", workers.map(index => `worker ${index}`), workers.map(series), workers.map(index => rates.map(rate => rate.workers[index]?.taken ?? 0)), times);
     const names = [...new Set(rates.flatMap(rate => Object.keys(rate.causes)))].filter(name => rates.some(rate => rate.causes[name] > 0));
-    plot("drops", names, names.map((_, index) => part(index)), names.map(name => rates.map(rate => rate.causes[name] ?? 0)), times);
+    plot("drops", names, names.map(part), names.map(name => rates.map(rate => rate.causes[name] ?? 0)), times);
   };
 
   const fill = (id, head, rows) => {
