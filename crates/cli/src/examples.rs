@@ -18,6 +18,7 @@ Examples:
   nicforge run scenarios/nat-capture.toml --pcap FILE --pcap-out out/nat.pcap
   nicforge run scenarios/nat-200g.toml --precision 1% --max-window 50
   nicforge run scenarios/nat-200g.toml --seeds 5 --jobs 2
+  nicforge run scenarios/paper/nm-05.toml --ray auto
   nicforge run scenarios/nat-200g.toml --json --quiet > report.json
 
 `--set` on a key that the scenario varies or sweeps replaces all of its values.
