@@ -1,5 +1,5 @@
 //! The build script gives a release build the commit that it is built from. A debug build gets none: each commit would
-//! link all tests again.
+//! link all tests again. The Python package has the same script.
 
 use std::process::Command;
 
@@ -11,10 +11,10 @@ fn git(arguments: &[&str]) -> Option<String> {
 }
 
 fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=../cli/build.rs");
     let is_release = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
     // An unpacked archive may lie inside another project's repository, whose commit is not ours.
-    if !is_release || git(&["ls-files", "--error-unmatch", "build.rs"]).is_none() {
+    if !is_release || git(&["ls-files", "--error-unmatch", "Cargo.toml"]).is_none() {
         return;
     }
     let Some(commit) = git(&["rev-parse", "HEAD"]) else {

@@ -163,6 +163,10 @@ pub struct RunOptions {
     /// Points to run at once; the results are the same for every N
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = jobs)]
     pub jobs: usize,
+    /// Run points on the Ray cluster at this address: HOST:6379 on one of its nodes, ray://HOST:10001 elsewhere, or auto;
+    /// needs a Python with the packages nicforge and ray: python3, or what NICFORGE_PYTHON names (docs/cluster.md)
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["jobs", "pcap_out"])]
+    pub ray: Option<String>,
     /// Run each point with this many seeds, from the scenario's on: metrics are their means, with intervals from runs
     /// that are independent
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
@@ -273,6 +277,12 @@ pub struct LiveOptions {
     /// Serve Prometheus metrics on this loopback address, such as 127.0.0.1:9477
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<std::net::SocketAddr>,
+    /// Serve a live view for browsers on this loopback address, such as 127.0.0.1:8080
+    #[arg(long, value_name = "ADDRESS")]
+    pub dashboard: Option<std::net::SocketAddr>,
+    /// Let --dashboard listen on an address that other machines reach; whoever reaches it may look
+    #[arg(long, requires = "dashboard")]
+    pub dashboard_open: bool,
     /// Workers are processes that attach through this Unix socket, instead of threads
     #[arg(long, value_name = "SOCKET")]
     pub attach: Option<PathBuf>,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use nicforge_record::Record;
-use nicforge_report::{diff_table, from_json, over_each_other, write_all};
+use nicforge_report::{diff_table, from_json, write_diff};
 
 use crate::args::DiffOptions;
 use crate::error::CliError;
@@ -25,7 +25,7 @@ pub fn diff(options: &DiffOptions) -> Result<(), CliError> {
             refuse_other_run(folder, "")?;
         }
         Made::default().folder_of_report(folder)?;
-        let written = write_all(&over_each_other(&first, &second, names), folder)?;
+        let written = write_diff(&first, &second, names, folder)?;
         text += &format!("\n{}", closing(&written, folder));
     }
     print(&text)

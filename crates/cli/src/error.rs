@@ -39,6 +39,9 @@ pub enum CliError {
         /// Why.
         cause: Box<CliError>,
     },
+    /// A cluster has no result.
+    #[error("{0}")]
+    Cluster(String),
     /// A run failed.
     #[error(transparent)]
     Run(#[from] RunError),

@@ -52,6 +52,15 @@ fn fail(error: PyErr) {
     });
 }
 
+/// Forgets a failure that came of checking a scenario, which has applications built: then there is no class.
+pub fn forget_checks() {
+    with_slot(|slot| {
+        if slot.class.is_none() {
+            slot.failure = None;
+        }
+    });
+}
+
 /// The application on one core.
 struct Object {
     object: Py<PyAny>,

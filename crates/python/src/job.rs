@@ -1,18 +1,20 @@
 //! A job: what `nicforge.run` and `nicforge.sweep` ask for.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use nicforge_lab::job::{Kept, Request};
+use nicforge_lab::job::{MachineText, Request};
 use nicforge_lab::run::{PointRun, RunIo};
 use nicforge_lab::scenario::{Assignment, parse_setting, push_once};
 use nicforge_options::{ConfigError, Place};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::COMMIT;
 use crate::app;
 use crate::errors;
 use crate::record::Record;
 use crate::registry::catalogue;
-use crate::watch::{Silent, Watch, run_watched};
+use crate::watch::{Watch, run_watched};
 
 /// Keys, each with the texts of its values.
 type Sweeps = Vec<(String, Vec<String>)>;
@@ -87,7 +89,7 @@ impl Job {
     /// Which run this is.
     #[getter]
     fn run_id(&self, py: Python<'_>) -> PyResult<String> {
-        let origin = self.job.origin(&self.keys, None).map_err(|error| errors::of_job(py, &error))?;
+        let origin = self.job.origin(&self.keys, COMMIT).map_err(|error| errors::of_job(py, &error))?;
         Ok(origin.run)
     }
 
@@ -105,11 +107,11 @@ impl Job {
         progress: Option<Bound<'_, PyAny>>,
         said: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Vec<String>> {
-        let opened = folder.map(|folder| py.detach(|| Kept::open(&folder, self.keys.clone(), anew)));
-        let kept = opened.transpose().map_err(|error| errors::of_kept(py, &error))?;
+        let kept = folder.map(|folder| self.opened(py, &folder, anew)).transpose()?;
         if let (Some(said), Some(note)) = (said, kept.as_ref().and_then(|kept| kept.what_is_there("force=True"))) {
             said.call1((note,))?;
         }
+        app::forget_checks();
         let watch = Watch::new(self.keys.len());
         let work = || self.job.run(jobs.max(1), &RunIo::default(), kept.as_ref(), &watch);
         let runs = run_watched(py, &watch, progress.as_ref(), work)?;
@@ -120,37 +122,82 @@ impl Job {
         Ok(runs.iter().map(to_text).collect())
     }
 
-    /// Runs the task with number `index` on this thread. Returns its result in JSON.
-    fn run_task(&self, py: Python<'_>, index: usize) -> PyResult<String> {
-        let tasks = self.job.tasks();
-        let Some(task) = tasks.get(index) else {
-            let text = format!("task {index} of {}", tasks.len());
-            return Err(pyo3::exceptions::PyIndexError::new_err(text));
-        };
-        let run = py.detach(|| self.job.run_task(*task, index, &RunIo::default(), &Silent));
-        run.map(|run| to_text(&run)).map_err(|error| errors::of_job(py, &error))
+    /// All tasks as text, with the machine file and the names of other files: for other machines.
+    fn parcel(&self, py: Python<'_>) -> PyResult<String> {
+        let text = py.detach(|| self.job.parcel(&self.keys)?.to_text());
+        text.map_err(|error| errors::of_job(py, &error))
+    }
+
+    /// Finished tasks in `folder`.
+    fn kept(&self, py: Python<'_>, folder: PathBuf, anew: bool) -> PyResult<Kept> {
+        Ok(Kept(self.opened(py, &folder, anew)?))
     }
 
     /// The record of `runs`, the results of all tasks in their order, and what is to be said about them.
     fn record(&self, py: Python<'_>, runs: Vec<String>, wall_seconds: f64) -> PyResult<(Record, Vec<String>)> {
-        let read = |text: &String| serde_json::from_str::<PointRun>(text);
-        let runs = runs.iter().map(read).collect::<Result<Vec<_>, _>>();
-        let runs = runs.map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
+        let runs = runs.iter().map(|text| of_text(text)).collect::<PyResult<Vec<_>>>()?;
         if runs.len() != self.keys.len() {
             let text = format!("{} results of {} tasks", runs.len(), self.keys.len());
-            return Err(pyo3::exceptions::PyValueError::new_err(text));
+            return Err(PyValueError::new_err(text));
         }
-        let origin = self.job.origin(&self.keys, None).map_err(|error| errors::of_job(py, &error))?;
+        let origin = self.job.origin(&self.keys, COMMIT).map_err(|error| errors::of_job(py, &error))?;
         let runs = self.job.of_points(runs);
         let notes = self.job.notes_of_runs(&runs);
         Ok((Record(self.job.record(runs, Some(origin), wall_seconds)), notes))
     }
 }
 
+impl Job {
+    fn opened(&self, py: Python<'_>, folder: &Path, anew: bool) -> PyResult<nicforge_lab::job::Kept> {
+        let opened = py.detach(|| nicforge_lab::job::Kept::open(folder, self.keys.clone(), anew));
+        opened.map_err(|error| errors::of_kept(py, &error))
+    }
+}
+
+/// Finished tasks on disk.
+#[pyclass(frozen, module = "nicforge._native")]
+pub struct Kept(nicforge_lab::job::Kept);
+
+#[pymethods]
+impl Kept {
+    /// What is there, in words.
+    #[getter]
+    fn note(&self) -> Option<String> {
+        self.0.what_is_there("force=True")
+    }
+
+    /// The result of task `index` in JSON, if an earlier run finished it; once.
+    fn take(&self, index: usize) -> Option<String> {
+        self.0.take(index).map(|run| to_text(&run))
+    }
+
+    /// Keeps `run`, the result of task `index` in JSON.
+    fn keep(&self, py: Python<'_>, index: usize, run: &str) -> PyResult<()> {
+        let run = of_text(run)?;
+        py.detach(|| self.0.keep(index, &run)).map_err(|error| errors::of_kept(py, &error))
+    }
+}
+
+/// Runs `task` of a parcel, on the machine whose file says `text`; files that it reads lie below `root`. Returns its result
+/// in JSON, and its frames.
+#[pyfunction]
+pub fn run_packed(py: Python<'_>, file: PathBuf, text: String, task: &str, root: PathBuf) -> PyResult<(String, u64)> {
+    let machine = MachineText { file, text };
+    let watch = Watch::new(1);
+    let work = || nicforge_lab::job::run_packed(&machine, task, &root, &catalogue(), &watch);
+    let run = run_watched(py, &watch, None, work)?;
+    let run = run.map_err(|error| errors::of_job(py, &error))?;
+    Ok((to_text(&run), watch.packets()))
+}
+
 /// A result in JSON; it is the same again when it is read.
 fn to_text(run: &PointRun) -> String {
     // Strings, numbers and maps with string keys always serialise.
     serde_json::to_string(run).expect("a result has no other kinds of value")
+}
+
+fn of_text(text: &str) -> PyResult<PointRun> {
+    serde_json::from_str(text).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// The arguments as settings.

@@ -12,21 +12,36 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 
+/// As the build script says it.
+const COMMIT: Option<&str> = option_env!("NICFORGE_COMMIT");
+
 /// The names of this module stand in `_native.pyi`, too.
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::job::Job;
+    use super::job::{Job, Kept, run_packed};
     #[pymodule_export]
     use super::record::Record;
     #[pymodule_export]
-    use super::{metrics, program_is, set_application, version};
+    use super::{commit, metrics, program, program_is, set_application, version};
 }
 
 /// Says that `path` is the file of this module: a finished point is found again by the program that measured it.
 #[pyfunction]
 fn program_is(py: Python<'_>, path: PathBuf) -> PyResult<()> {
     nicforge_lab::kept::program_is(&path).map_err(|error| errors::of_kept(py, &error))
+}
+
+/// The hash of this module's file: of two packages with the same one, results are the same.
+#[pyfunction]
+fn program(py: Python<'_>) -> PyResult<&'static str> {
+    nicforge_lab::kept::program_hash().map_err(|error| errors::of_kept(py, &error))
+}
+
+/// The commit that a release build was made from.
+#[pyfunction]
+fn commit() -> Option<&'static str> {
+    COMMIT
 }
 
 /// The version of the package.

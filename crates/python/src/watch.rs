@@ -5,7 +5,6 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use nicforge_lab::job::{Finished, JobError, Watcher};
-use nicforge_lab::run::PointRun;
 use pyo3::prelude::*;
 
 use crate::app;
@@ -32,16 +31,18 @@ struct State {
     over: bool,
 }
 
-/// Tells nobody.
-pub struct Silent;
-
-impl Watcher for Silent {}
-
 impl Watch {
     /// Of `count` tasks.
     pub fn new(count: usize) -> Watch {
         let state = State { tasks: vec![(0.0, 0); count], ..State::default() };
         Watch { state: Mutex::new(state), news: Condvar::new(), stops: AtomicBool::new(false) }
+    }
+
+    /// The frames of all tasks so far.
+    pub fn packets(&self) -> u64 {
+        let mut packets = 0;
+        self.change(|state| packets = state.tasks.iter().map(|(_, packets)| packets).sum());
+        packets
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
@@ -80,12 +81,12 @@ impl Watcher for Watch {
 }
 
 /// Does `work` on another thread, with Python free for others. A signal or an error of `progress` stops it.
-pub fn run_watched(
+pub fn run_watched<T: Send>(
     py: Python<'_>,
     watch: &Watch,
     progress: Option<&Bound<'_, PyAny>>,
-    work: impl FnOnce() -> Result<Vec<PointRun>, JobError> + Send,
-) -> PyResult<Result<Vec<PointRun>, JobError>> {
+    work: impl FnOnce() -> Result<T, JobError> + Send,
+) -> PyResult<Result<T, JobError>> {
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
             let runs = work();

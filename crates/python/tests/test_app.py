@@ -43,6 +43,11 @@ def test_what_an_application_does_wrong_ends_the_run(scenario, answer, exception
     assert nicforge.run(scenario(), **FEW)[0]["throughput_gbps"] > 0
 
 
+def test_a_check_does_not_hurt_the_next_run(scenario):
+    assert nicforge.check(scenario(), app=Count).points == 1
+    assert nicforge.run(scenario(), **FEW)[0]["throughput_gbps"] > 0
+
+
 def test_other_classes_and_kept_points_are_refused(scenario, tmp_path):
     with pytest.raises(nicforge.ConfigError, match="is no nicforge.Application"):
         nicforge.run(scenario(), app=int)

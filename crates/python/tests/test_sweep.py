@@ -3,6 +3,8 @@
 import pytest
 
 import nicforge
+from nicforge import _node
+from nicforge._ray import Parcel
 
 
 def test_a_sweep_has_all_combinations_in_order(scenario):
@@ -23,7 +25,8 @@ def test_points_that_run_alone_make_the_same_record(scenario):
     arguments = dict(rx_entries=[64, 128, 256], seeds=2)
     whole = nicforge.sweep(scenario(), progress=False, jobs=3, **arguments)
     job = nicforge.Job(scenario(), **arguments)
-    alone = [job._native.run_task(index) for index in reversed(range(6))]
+    parcel = Parcel(job._native.parcel())
+    alone = [_node.run(parcel.machine, [], task, [])["run"] for task in reversed(parcel.tasks)]
     record, _ = job._native.record(alone[::-1], 0.0)
     assert record.csv() == whole.to_csv()
 

@@ -237,4 +237,4 @@ pub(super) fn section(record: &Record) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

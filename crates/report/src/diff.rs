@@ -10,6 +10,10 @@ use super::csv::plain;
 use super::number::number;
 use super::shape::{label_of, varying_keys};
 
+pub mod page;
+
+pub use page::write_diff;
+
 /// Two runs, point by point.
 pub struct Diff {
     /// What differs beside the metrics: name, value in the first run, value in the second.
@@ -237,6 +241,19 @@ fn differing(a: BTreeMap<String, String>, b: BTreeMap<String, String>, add: &mut
     }
 }
 
+/// Head of the metrics' columns.
+const HEAD: [&str; 6] = ["point", "metric", "A", "B", "B/A", "test"];
+
+/// Main metrics that differ or may, with their cells.
+fn main_rows(diff: &Diff) -> impl Iterator<Item = (&Row, [String; 6])> {
+    let all = diff.points.iter().flat_map(|point| point.rows.iter().map(move |row| (point, row)));
+    all.filter(|(_, row)| row.is_shown()).map(|(point, row)| {
+        let metric = format!("{} {}", row.metric.label, row.metric.unit.name());
+        let metric = metric.trim_end().to_owned();
+        (row, [point.name.clone(), metric, row.side(0), row.side(1), row.change(), row.said()])
+    })
+}
+
 /// The differences as text. `names` are those of the runs.
 pub fn diff_table(diff: &Diff, names: [&str; 2]) -> String {
     let mut text = format!("A  {}\nB  {}\n\n", names[0], names[1]);
@@ -246,18 +263,13 @@ pub fn diff_table(diff: &Diff, names: [&str; 2]) -> String {
         let head = ["differs", "A", "B"].map(str::to_owned);
         text += &aligned(std::iter::once(head.to_vec()).chain(diff.settings.iter().map(|row| row.to_vec())));
     }
-    let shown = diff.points.iter().flat_map(|point| point.rows.iter().map(move |row| (point, row)));
-    let all = shown.clone().count();
-    let rows = shown.filter(|(_, row)| row.is_shown()).map(|(point, row)| {
-        let metric = format!("{} {}", row.metric.label, row.metric.unit.name());
-        let metric = metric.trim_end().to_owned();
-        vec![point.name.clone(), metric, row.side(0), row.side(1), row.change(), row.said()]
-    });
+    let all = diff.points.iter().map(|point| point.rows.len()).sum::<usize>();
+    let rows = main_rows(diff).map(|(_, cells)| cells.to_vec());
     let rows: Vec<Vec<String>> = rows.collect();
     if rows.is_empty() {
         text += &format!("\n{} points, {all} values: no main metric differs\n", diff.points.len());
     } else {
-        let head = ["point", "metric", "A", "B", "B/A", "test"].map(str::to_owned).to_vec();
+        let head = HEAD.map(str::to_owned).to_vec();
         text += &format!("\n{}", aligned(std::iter::once(head).chain(rows)));
     }
     for (points, run) in diff.alone.iter().zip(["A", "B"]) {
@@ -316,6 +328,14 @@ pub fn over_each_other(a: &Record, b: &Record, names: [&str; 2]) -> Record {
         machine: if a.machine == b.machine { a.machine.clone() } else { format!("{}, {}", a.machine, b.machine) },
         seed: a.seed,
         version: a.version.clone(),
+        llc_bytes: a.llc_bytes.filter(|_| a.llc_bytes == b.llc_bytes),
+        io_way_bytes: a.io_way_bytes.filter(|_| a.io_way_bytes == b.io_way_bytes),
+        machine_parameters: if a.machine_parameters == b.machine_parameters {
+            a.machine_parameters.clone()
+        } else {
+            Vec::new()
+        },
+        settings: a.settings.iter().filter(|setting| b.settings.contains(setting)).cloned().collect(),
         ..Record::default()
     };
     // What is the same everywhere in one run may differ in the other; what only one run has is no axis.

@@ -1,13 +1,16 @@
 //! Which plots a report has, and what is in them.
 
+mod effects;
 mod latency;
+mod limits;
 mod parts;
 mod timeline;
 
+pub use effects::median;
 use nicforge_record::{Overlay, PointRecord, Record};
 
 use super::columns::{Metric, by_key};
-use super::plots::{Axis, Bars, Group, Lines, Series};
+use super::plots::{Axis, Bars, Group, Lines, Paint, Series};
 use super::shape::{Facet, Shape};
 use super::{ReportError, beside};
 
@@ -27,8 +30,8 @@ pub struct Figure {
 
 /// What a colour stands for.
 pub struct LegendEntry {
-    /// Index of the colour.
-    pub index: usize,
+    /// The colour.
+    pub paint: Paint,
     /// Its meaning.
     pub name: String,
 }
@@ -43,28 +46,53 @@ pub struct Panel {
 
 /// Entries for `names`, with colours in their order.
 fn legend_of(names: impl Iterator<Item = String>) -> Vec<LegendEntry> {
-    names.enumerate().map(|(index, name)| LegendEntry { index, name }).collect()
+    names.enumerate().map(|(index, name)| LegendEntry { paint: Paint::Series(index), name }).collect()
 }
 
-/// A plot of several metrics of one unit, or one.
-const PLAIN: [(&str, &[&str], &str); 8] = [
-    ("No-drop rate", &["no_drop_gbps"], "Highest rate without loss (RFC 2544), frame bytes."),
-    ("Bandwidth", &["bandwidth_gbps"], "Payload that processes read and wrote."),
-    ("Throughput", &["throughput_gbps"], "Frame bytes sent back out, without preamble and gap."),
-    ("Cache misses", &["misses_per_kb"], "The core's look-ups that miss all caches, per 1024 bytes of payload."),
-    (
+/// A figure of one step of the chain from what was set to what came out.
+enum Step {
+    /// Title, metrics of one unit, how to read it.
+    Plain(&'static str, &'static [&'static str], &'static str),
+    Timeline,
+    Cycles,
+    CpuTime,
+    Drops,
+    Latency,
+}
+
+/// What came out first, then from cause to effect.
+const STEPS: [Step; 14] = [
+    Step::Plain("No-drop rate", &["no_drop_gbps"], "Highest rate without loss (RFC 2544), frame bytes."),
+    Step::Plain("Bandwidth", &["bandwidth_gbps"], "Payload that processes read and wrote."),
+    Step::Plain("Throughput", &["throughput_gbps"], "Frame bytes sent back out, without preamble and gap."),
+    Step::Plain(
+        "Bytes in use",
+        &["io_working_set_bytes"],
+        "Distinct bytes that DMA touched in the window, against what the caches hold.",
+    ),
+    Step::Plain(
+        "Cache misses",
+        &["misses_per_kb"],
+        "The core's look-ups that miss all caches, per 1024 bytes of payload.",
+    ),
+    Step::Plain(
         "Cache hits",
         &["ddio_hit_rate", "io_read_hit_rate", "app_hit_rate"],
         "DDIO: received lines still in the LLC when software first reads them. NIC read: lines the NIC fetches that \
          the LLC serves. App: the application's own look-ups.",
     ),
-    ("Memory bandwidth", &["memory_gb_per_s"], "DRAM reads and writes of all agents."),
-    (
+    Step::Plain("Memory bandwidth", &["memory_gb_per_s"], "DRAM reads and writes of all agents."),
+    Step::Plain(
         "PCIe use",
         &["pcie_out_utilisation", "pcie_in_utilisation"],
         "Share of usable bandwidth; out is NIC to host, in is host to NIC.",
     ),
-    ("Ring occupancy", &["rx_occupancy", "tx_occupancy"], "Mean share of entries waiting or in use."),
+    Step::Cycles,
+    Step::CpuTime,
+    Step::Plain("Ring occupancy", &["rx_occupancy", "tx_occupancy"], "Mean share of entries waiting or in use."),
+    Step::Drops,
+    Step::Latency,
+    Step::Timeline,
 ];
 
 /// Whether the points are whole systems, which count payload.
@@ -80,35 +108,47 @@ fn whole_systems(record: &Record) -> bool {
 pub fn figures(record: &Record) -> Result<Vec<Figure>, ReportError> {
     let shape = Shape::of(record);
     let mut figures = Vec::new();
-    for (title, keys, note) in PLAIN {
-        let metrics: Vec<&Metric> = keys.iter().map(|key| by_key(key)).collect();
-        let known = |metric: &&Metric| record.points.iter().any(|point| (metric.get)(&point.metrics).is_some());
-        let metrics: Vec<&Metric> = metrics.into_iter().filter(known).collect();
-        // A receiving system sends acknowledgements only; payload is its throughput.
-        let superseded = title == "Throughput" && whole_systems(record);
-        if !metrics.is_empty() && !superseded {
-            // Bars carry their names; lines need a legend.
-            let (panels, legend) = match shape.x {
-                Some(_) => (over_x(record, &shape, &metrics)?, legend_with_own(record, &shape)),
-                None => (compared(record, &shape, &metrics)?, Vec::new()),
-            };
-            figures.push(Figure {
-                title: title.into(),
-                note,
-                legend,
-                columns: columns(metrics.len(), panels.len()),
-                panels,
-            });
-        }
-        if title == "Throughput" {
-            figures.extend(timeline::figure(&shape)?);
-            figures.extend(latency::figure(record, &shape)?);
-            figures.extend(parts::figure(record, &shape, &parts::cycles())?);
-            figures.extend(parts::figure(record, &shape, &parts::cpu_time())?);
-        }
+    for step in STEPS {
+        let figure = match step {
+            Step::Plain(title, keys, note) => plain(record, &shape, title, keys, note)?,
+            // Panels of single points would fill many pages; the table of points has them all.
+            _ if effects::is_wide(&shape) => None,
+            Step::Timeline => timeline::figure(&shape)?,
+            Step::Cycles => parts::figure(record, &shape, &parts::cycles())?,
+            Step::CpuTime => parts::figure(record, &shape, &parts::cpu_time())?,
+            Step::Drops => parts::figure(record, &shape, &parts::drops(record))?,
+            Step::Latency => latency::figure(record, &shape)?,
+        };
+        figures.extend(figure);
     }
-    figures.extend(parts::figure(record, &shape, &parts::drops(record))?);
     Ok(figures)
+}
+
+/// A plot of each metric, as far as it is known.
+fn plain(
+    record: &Record,
+    shape: &Shape,
+    title: &str,
+    keys: &[&str],
+    note: &'static str,
+) -> Result<Option<Figure>, ReportError> {
+    let metrics = keys.iter().map(|key| by_key(key));
+    let known = |metric: &&Metric| record.points.iter().any(|point| (metric.get)(&point.metrics).is_some());
+    let metrics: Vec<&Metric> = metrics.filter(known).collect();
+    // A receiving system sends acknowledgements only; payload is its throughput.
+    if metrics.is_empty() || (title == "Throughput" && whole_systems(record)) {
+        return Ok(None);
+    }
+    if effects::is_wide(shape) {
+        return effects::figure(record, shape, title, metrics[0]).map(Some);
+    }
+    // Bars carry their names; lines need a legend.
+    let (panels, legend) = match shape.x {
+        Some(_) => (over_x(record, shape, &metrics)?, legend_with_own(record, shape)),
+        None => (compared(record, shape, &metrics)?, Vec::new()),
+    };
+    let columns = columns(metrics.len(), panels.len());
+    Ok(Some(Figure { title: title.into(), note, legend, columns, panels }))
 }
 
 /// Plots in a row: each row repeats the same `kinds`, or there is but one kind; three at most.
@@ -149,7 +189,8 @@ fn own_series(record: &Record, shape: &Shape, facet: &Facet, metric: &Metric) ->
         };
         let mut points: Vec<(f64, f64)> = rows.filter_map(value).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Series { index: shape.variants.len() + number, points, marked: true, dashed: true, whiskers: Vec::new() }
+        let index = shape.variants.len() + number;
+        Series { index, points, marked: true, dashed: true, ..Series::default() }
     };
     beside::series(record).iter().enumerate().map(of).collect()
 }
@@ -200,7 +241,8 @@ fn over_x(record: &Record, shape: &Shape, metrics: &[&Metric]) -> Result<Vec<Pan
                     let half = half_width(metric, at.point).filter(|half| *half > 0.0)?;
                     Some((at.x, (value - half).max(0.0), value + half))
                 });
-                Series { index, points: points.collect(), marked: true, dashed: false, whiskers: whiskers.collect() }
+                let (points, whiskers) = (points.collect(), whiskers.collect());
+                Series { index, points, marked: true, whiskers, ..Series::default() }
             };
             let lines = Lines {
                 alternative: format!("{} over {x} {}", metric.label, facet.label),
@@ -216,6 +258,7 @@ fn over_x(record: &Record, shape: &Shape, metrics: &[&Metric]) -> Result<Vec<Pan
                     .map(line)
                     .chain(own_series(record, shape, facet, metric))
                     .collect(),
+                limits: limits::over_x(record, shape, facet, metric),
                 marks: Vec::new(),
             };
             let heading = heading((metrics.len() > 1).then_some(metric.label), facet);
@@ -233,7 +276,13 @@ fn compared(record: &Record, shape: &Shape, metrics: &[&Metric]) -> Result<Vec<P
                 let value = metric.unit.shown((metric.get)(&point.metrics)?);
                 let index = shape.variants.iter().position(|variant| *variant == point.variant)?;
                 let half_width = half_width(metric, point);
-                Some(Group { label: point.variant.clone(), parts: vec![(index, value)], half_width })
+                let limits = limits::of(record, point, metric);
+                Some(Group {
+                    label: point.variant.clone(),
+                    parts: vec![(Paint::Series(index), value)],
+                    limits,
+                    half_width,
+                })
             };
             let own = |overlay: &Overlay| {
                 if !facet.points.iter().any(|point| beside::is_about(overlay, record, point)) {
@@ -243,7 +292,8 @@ fn compared(record: &Record, shape: &Shape, metrics: &[&Metric]) -> Result<Vec<P
                 let number = beside::series(record).iter().position(|series| *series == overlay.series)?;
                 let label = format!("{}, own", overlay.series);
                 let half_width = overlay.half_widths.get(metric.key).map(|half| metric.unit.shown(*half));
-                Some(Group { label, parts: vec![(shape.variants.len() + number, value)], half_width })
+                let paint = Paint::Series(shape.variants.len() + number);
+                Some(Group { label, parts: vec![(paint, value)], limits: Vec::new(), half_width })
             };
             let bars = Bars {
                 alternative: format!("{} by variant {}", metric.label, facet.label),

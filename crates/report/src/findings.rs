@@ -88,24 +88,76 @@ pub fn findings(record: &Record) -> Vec<Finding> {
             found.extend(says(record, &shape).into_iter().map(|text| Finding { rule: rule.name, text }));
         }
     }
-    for facet in shape.facets.iter().filter(|facet| facet.points.iter().any(|point| has_frames(point))) {
+    let facets = shape.facets.iter().filter(|facet| facet.points.iter().any(has_frames));
+    let facets: Vec<&Facet> = facets.collect();
+    let mut of_facets = Vec::new();
+    for facet in &facets {
         for rule in rules {
             if let Scope::Facet(says) = rule.scope {
                 let texts = says(record, &shape, facet).into_iter();
-                found.extend(texts.map(|text| Finding { rule: rule.name, text: placed(facet, &text) }));
+                of_facets.extend(texts.map(|text| Placed { rule: rule.name, facet: &facet.label, text }));
             }
         }
     }
+    found.extend(if facets.len() > FACETS_MAX { alike(&of_facets, facets.len()) } else { each(&of_facets) });
     found
 }
 
-fn has_frames(point: &PointRecord) -> bool {
+/// Facets that have findings of their own each.
+const FACETS_MAX: usize = 4;
+
+/// What a rule says of a facet.
+struct Placed<'a> {
+    rule: &'static str,
+    facet: &'a str,
+    text: String,
+}
+
+fn each(all: &[Placed]) -> Vec<Finding> {
+    let finding = |placed: &Placed| Finding { rule: placed.rule, text: in_place(placed.facet, &placed.text) };
+    all.iter().map(finding).collect()
+}
+
+/// One finding for all that say the same with other numbers; of a rule those first that hold at most places.
+fn alike(all: &[Placed], facets: usize) -> Vec<Finding> {
+    let mut groups: Vec<(String, &Placed, Vec<&str>)> = Vec::new();
+    for placed in all {
+        let pattern = format!("{} {}", placed.rule, pattern(&placed.text));
+        match groups.iter_mut().find(|(other, ..)| *other == pattern) {
+            Some((_, _, places)) => places.push(placed.facet),
+            None => groups.push((pattern, placed, vec![placed.facet])),
+        }
+    }
+    for (_, _, places) in &mut groups {
+        places.dedup();
+    }
+    let order = |rule: &str| RULES.iter().position(|other| other.name == rule);
+    groups.sort_by_key(|(_, first, places)| (order(first.rule), std::cmp::Reverse(places.len())));
+    let finding = |(_, first, places): (String, &Placed, Vec<&str>)| {
+        let text = match places.len() {
+            1 => in_place(first.facet, &first.text),
+            count => format!("At {count} of {facets} combinations, such as {}: {}", first.facet, first.text),
+        };
+        Finding { rule: first.rule, text }
+    };
+    groups.into_iter().map(finding).collect()
+}
+
+/// What a text says first, without its numbers.
+fn pattern(text: &str) -> String {
+    let ends = [". ", ": ", ", where", " ("].into_iter().filter_map(|end| text.find(end));
+    let first = &text[..ends.min().unwrap_or(text.len())];
+    let words = first.split(' ').map(|word| if word.starts_with(|c: char| c.is_ascii_digit()) { "#" } else { word });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn has_frames(point: &&PointRecord) -> bool {
     !point.steadiness.no_frame_arrived
 }
 
 /// With the values that the facet's points share, where there is more than one facet.
-fn placed(facet: &Facet, text: &str) -> String {
-    if facet.label.is_empty() { text.to_string() } else { format!("At {}: {text}", facet.label) }
+fn in_place(facet: &str, text: &str) -> String {
+    if facet.is_empty() { text.to_string() } else { format!("At {facet}: {text}") }
 }
 
 /// Each point of a facet with one variant and no sweep.
@@ -165,4 +217,32 @@ fn alone(record: &Record, point: &PointRecord) -> String {
 /// A number without decimals.
 fn whole(value: f64) -> String {
     number(value.round())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake;
+
+    #[test]
+    fn many_facets_have_one_finding_for_all_that_say_the_same() {
+        let found = findings(&fake::wide());
+        let patterns: Vec<String> = found
+            .iter()
+            .map(|finding| {
+                let (_, text) = finding.text.split_once(": ").unwrap_or(("", &finding.text));
+                format!("{} {}", finding.rule, pattern(text))
+            })
+            .collect();
+        for (index, pattern) in patterns.iter().enumerate() {
+            assert!(!patterns[..index].contains(pattern), "{pattern}");
+        }
+        assert!(
+            found[0].text.starts_with("At ") && found[0].text.contains("combinations, such as"),
+            "{}",
+            found[0].text
+        );
+        // Few facets have each their own.
+        assert!(findings(&fake::two_keys()).iter().all(|finding| !finding.text.contains("combinations")));
+    }
 }

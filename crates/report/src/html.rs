@@ -1,7 +1,9 @@
 //! `report.html`: one self-contained page, readable in light, in dark and on paper.
 
+mod chain;
 mod cores;
-mod tables;
+mod heat;
+pub mod tables;
 
 use std::fmt::Write;
 
@@ -13,42 +15,68 @@ use super::comparison;
 use super::figures::{Figure, LegendEntry, Panel, figures};
 use super::findings::findings;
 use super::number::{bytes, seconds};
-use super::plots::SERIES_COLOURS;
+use super::plots::{Paint, SERIES_COLOURS};
 use super::{ReportError, shape};
 
 /// How pages look.
-pub const STYLE: &str = include_str!("style.css");
+const STYLE: &str = include_str!("style.css");
+
+/// What sorts, filters and pivots many points; a page without it has all of them, in the run's order.
+const SCRIPT: &str = include_str!("page.js");
 
 /// The page.
 ///
 /// # Errors
 /// [`ReportError::Plot`] when the drawing library fails.
 pub fn to_html(record: &Record) -> Result<String, ReportError> {
+    page(record, "nicforge report", "")
+}
+
+/// The page of `record`; `first` stands before all that is made from the record.
+///
+/// # Errors
+/// [`ReportError::Plot`] when the drawing library fails.
+pub fn page(record: &Record, kicker: &str, first: &str) -> Result<String, ReportError> {
     let title = escape(if record.title.is_empty() { &record.scenario } else { &record.title });
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n\
-         </head>\n<body>\n<main>\n<header>\n<p class=\"kicker\">nicforge report</p>\n<h1>{title}</h1>\n"
-    );
+    let mut page = head(&title, kicker);
     page += &asked(&record.description);
-    page += &facts(record);
     page += "</header>\n";
-    page += &headline(record);
+    page += first;
+    // One answer is enough.
+    page += &if first.is_empty() { headline(record) } else { String::new() };
+    page += &chain::section(record);
     page += &comparison::section(record);
-    page += &summary(record);
-    page += &beside::section(record);
-    page += "<div class=\"figures\">\n";
+    page += &facts(record);
+    // Of many points a reader wants the picture first.
+    let many = record.points.len() > tables::MANY;
+    let mut plots = String::from("<div class=\"figures\">\n");
     for figure in figures(record)? {
-        page += &section(&figure);
+        plots += &section(&figure);
     }
-    page += "</div>\n";
+    plots += "</div>\n";
+    let points = [summary(record), heat::section(record), beside::section(record)];
+    let [summary, heat, beside] = points;
+    page += &if many { [heat, beside, plots, summary] } else { [summary, heat, beside, plots] }.concat();
     page += &all_metrics(record);
     page += &cores::section(record);
     page += &tables::stages(record);
     page += &tables::setting(record);
-    page += "</main>\n</body>\n</html>\n";
+    page += "</main>\n";
+    if record.points.len() > tables::MANY {
+        push(&mut page, format_args!("<script>\n{SCRIPT}</script>\n"));
+    }
+    page += "</body>\n</html>\n";
     Ok(page)
+}
+
+/// What all pages begin with, up to their heading; `title` is escaped.
+pub fn head(title: &str, kicker: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n\
+         </head>\n<body>\n<main>\n<header>\n<p class=\"kicker\">{kicker}</p>\n<h1>{title}</h1>\n"
+    )
 }
 
 /// Findings and the summary, to stand in a page of somebody else's, such as a notebook.
@@ -114,16 +142,21 @@ fn facts(record: &Record) -> String {
 }
 
 /// Paragraphs of the headline that are not folded.
-const OPEN_PARAGRAPHS: usize = 5;
+const OPEN_PARAGRAPHS: usize = 3;
 
 fn headline(record: &Record) -> String {
-    let mut paragraphs = findings(record).into_iter().map(|found| format!("<p>{}</p>\n", escape(&found.text)));
+    let mut paragraphs = findings(record).into_iter().enumerate().map(|(number, found)| {
+        // The answer is what the first one says first; the rest is why.
+        let end = found.text.find(". ").filter(|_| number == 0).map_or(0, |end| end + 1);
+        let (first, rest) = found.text.split_at(end);
+        format!("<p><b>{}</b>{}</p>\n", escape(first), escape(rest)).replace("<b></b>", "")
+    });
     let open: String = paragraphs.by_ref().take(OPEN_PARAGRAPHS).collect();
     let folded: Vec<String> = paragraphs.collect();
     if open.is_empty() {
         return open;
     }
-    let mut section = format!("<section class=\"findings\">\n<h2>Findings</h2>\n{open}");
+    let mut section = format!("<section class=\"findings\">\n<h2>Answer</h2>\n{open}");
     if !folded.is_empty() {
         let count = folded.len();
         push(
@@ -139,19 +172,29 @@ fn summary(record: &Record) -> String {
     let brief: Vec<&Metric> = metrics.into_iter().filter(|metric| metric.brief.is_some()).collect();
     let parameters = shape::parameters(record);
     format!(
-        "<section>\n<h2>Summary</h2>\n{}{}</section>\n",
+        "<section class=\"points\">\n<h2>Summary</h2>\n{}{}</section>\n",
         tables::points(record, &parameters.columns, &brief, &[]),
         tables::variants(&parameters.of_variants)
     )
 }
 
+/// Columns of measured values that a sheet of paper has room for.
+const PAPER_COLUMNS: usize = 7;
+
 fn all_metrics(record: &Record) -> String {
     let metrics = measured(record.points.iter().map(|point| &point.metrics));
     let causes = drop_causes(record.points.iter().map(|point| &point.metrics));
-    format!(
-        "<section class=\"screen\">\n<details>\n<summary>All metrics</summary>\n{}</details>\n</section>\n",
-        tables::points(record, &shape::varying_keys(record), &metrics, &causes)
-    )
+    let keys = shape::varying_keys(record);
+    let tables = if tables::is_upright(record) {
+        tables::points(record, &keys, &metrics, &causes)
+    } else {
+        let measured = metrics.chunks(PAPER_COLUMNS).map(|part| tables::points(record, &keys, part, &[]));
+        let dropped = causes.chunks(PAPER_COLUMNS).map(|part| tables::points(record, &keys, &[], part));
+        measured.chain(dropped).collect()
+    };
+    // Many points fill many sheets, so paper has them where the reader has opened them.
+    let class = if record.points.len() > tables::MANY { "" } else { " class=\"paper\"" };
+    format!("<section>\n<details{class}>\n<summary>All metrics</summary>\n{tables}</details>\n</section>\n")
 }
 
 fn section(figure: &Figure) -> String {
@@ -163,15 +206,13 @@ fn section(figure: &Figure) -> String {
     );
     if !figure.legend.is_empty() {
         section += "<ul class=\"legend\">\n";
-        for LegendEntry { index, name } in &figure.legend {
-            let (form, colour) = (index / SERIES_COLOURS % 3, index % SERIES_COLOURS);
-            push(
-                &mut section,
-                format_args!(
-                    "<li><i class=\"m{form}\" style=\"--swatch:var(--series-{colour})\"></i>{}</li>\n",
-                    escape(name)
-                ),
-            );
+        for LegendEntry { paint, name } in &figure.legend {
+            let form = match paint {
+                Paint::Series(index) => index / SERIES_COLOURS % 3,
+                Paint::Part(_) => 0,
+            };
+            let (colour, name) = (paint.css(), escape(name));
+            push(&mut section, format_args!("<li><i class=\"m{form}\" style=\"--swatch:{colour}\"></i>{name}</li>\n"));
         }
         section += "</ul>\n";
     }
@@ -195,12 +236,8 @@ mod tests {
         assert!(findings(&record).len() > OPEN_PARAGRAPHS);
         let page = to_html(&record).unwrap();
         assert!(page.contains("<details class=\"paper\">\n<summary>"));
-        assert!(page.contains("<section class=\"screen\">\n<details>\n<summary>All metrics"));
-        // Each that is folded goes on paper whole or not at all.
-        let folded = page.matches("<details>").count();
-        assert_eq!(folded, page.matches("class=\"screen\"").count());
         let (_, paper) = STYLE.split_once("@media print").unwrap();
         assert!(paper.contains(".paper::details-content { content-visibility: visible;"));
-        assert!(paper.contains(".screen, .findings summary { display: none; }"));
+        assert!(paper.contains(".findings summary, .tools { display: none; }"));
     }
 }

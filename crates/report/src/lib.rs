@@ -4,6 +4,7 @@
 //! again from `report.json`.
 
 mod beside;
+mod capacity;
 pub mod claims;
 mod columns;
 mod comparison;
@@ -12,6 +13,7 @@ mod diff;
 mod figures;
 mod findings;
 mod html;
+mod live;
 mod number;
 mod plots;
 mod shape;
@@ -25,9 +27,10 @@ use nicforge_record::Record;
 pub use columns::{flat, metric_keys, metric_names, rate};
 pub use comparison::{LiveSide, compare, comparison_table};
 pub use csv::to_csv;
-pub use diff::{Diff, diff, diff_table, over_each_other};
+pub use diff::{Diff, diff, diff_table, over_each_other, write_diff};
 pub use findings::{Finding, findings};
 pub use html::{to_html, to_summary};
+pub use live::live_page;
 pub use terminal::table;
 
 /// A report cannot be read or written.
@@ -87,7 +90,11 @@ pub fn report_of_another_run(folder: &Path, run: &str) -> Option<PathBuf> {
 /// # Errors
 /// [`ReportError::Write`] with the path that failed, [`ReportError::Plot`] from the page.
 pub fn write_all(record: &Record, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
-    let texts = [to_json(record), to_csv(record), to_html(record)?];
+    write_texts([to_json(record), to_csv(record), to_html(record)?], folder)
+}
+
+/// The same with the texts of the files.
+fn write_texts(texts: [String; 3], folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     std::fs::create_dir_all(folder).map_err(|cause| ReportError::Write { path: folder.into(), cause })?;
     let moves = part_paths(folder);
     let written = move_into(&moves, texts).inspect_err(|_| {
@@ -129,6 +136,10 @@ mod write_tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
     }
 }
+#[cfg(test)]
+mod browser;
+#[cfg(test)]
+mod chromium;
 #[cfg(test)]
 mod fake;
 #[cfg(test)]

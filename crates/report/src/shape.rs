@@ -39,6 +39,8 @@ pub struct Shape<'a> {
     pub x: Option<&'a str>,
     /// How the x axis runs.
     pub x_axis: Axis,
+    /// All swept numeric keys.
+    pub numeric: Vec<&'a str>,
     /// One per combination of the other swept values.
     pub facets: Vec<Facet<'a>>,
 }
@@ -55,6 +57,7 @@ impl<'a> Shape<'a> {
         let numeric = |key: &&&str| record.points.iter().all(|point| number_of(point, key).is_some());
         // The last maximum wins a tie in `max_by_key`, hence the reversal.
         let x = swept.iter().filter(numeric).rev().max_by_key(|key| values(record, key, None).len()).copied();
+        let all_numeric = swept.iter().filter(numeric).copied().collect();
         let mut facets: Vec<Facet> = Vec::new();
         for point in &record.points {
             let label = label_of(point, swept.iter().filter(|key| Some(**key) != x));
@@ -67,7 +70,7 @@ impl<'a> Shape<'a> {
             // A sample: panels of one point each would say nothing, so all lie in one.
             facets = vec![Facet { label: String::new(), points: record.points.iter().collect() }];
         }
-        Shape { x_axis: x.map_or(Axis::Linear, |key| axis_of(record, key)), variants, x, facets }
+        Shape { x_axis: x.map_or(Axis::Linear, |key| axis_of(record, key)), variants, x, numeric: all_numeric, facets }
     }
 
     /// Points of one variant in a facet, by rising x; without a sweep, x counts them.
@@ -110,7 +113,7 @@ fn is_swept(record: &Record, variants: &[&str], key: &str) -> bool {
 }
 
 /// Doubling steps for powers of two, decades for what spans two of them, else even steps.
-fn axis_of(record: &Record, key: &str) -> Axis {
+pub fn axis_of(record: &Record, key: &str) -> Axis {
     let mut swept: Vec<f64> = record.points.iter().filter_map(|point| number_of(point, key)).collect();
     swept.sort_by(f64::total_cmp);
     swept.dedup();
@@ -196,7 +199,8 @@ fn values<'a>(record: &'a Record, key: &str, variant: Option<&str>) -> Vec<Optio
     values
 }
 
-fn number_of(point: &PointRecord, key: &str) -> Option<f64> {
+/// The value of a numeric parameter.
+pub fn number_of(point: &PointRecord, key: &str) -> Option<f64> {
     point.params.get(key).and_then(Value::as_f64)
 }
 

@@ -1,6 +1,9 @@
 //! `nicforge live`: a NIC and its applications between real ports.
 
+mod dashboard;
+mod http;
 mod prometheus;
+mod shared;
 mod table;
 mod tcp;
 
@@ -14,9 +17,9 @@ use nicforge_lab::live::{
     FastPath, LiveConfig, LiveRun, LiveRunError, PortKind, Snapshot, TcpOptions, load_live, run_live, run_live_with,
     run_on_card,
 };
-use nicforge_lab::record::of_live;
+use nicforge_lab::record::{of_live, of_plan};
 use nicforge_options::Place;
-use nicforge_report::{table, to_json, write_all};
+use nicforge_report::{live_page, table, to_json, write_all};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::{AttachOptions, LiveOptions};
@@ -28,6 +31,7 @@ use crate::registry::catalogue;
 use crate::run::Place as RunPlace;
 
 pub use prometheus::serve_page;
+use shared::Shared;
 
 /// Runs until the time is over or somebody says so.
 pub fn live(options: &LiveOptions) -> Result<(), CliError> {
@@ -36,7 +40,13 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     let mut made = check_outputs(&config, options, &results.folder)?;
     let service = config.tcp.as_ref().map(|of_stack| tcp::path(&of_stack.read()));
     let of_tcp = move || service.as_deref().map_or_else(String::new, crate::sockets::page);
-    let metrics = options.metrics.map(|address| prometheus::serve(address, of_tcp)).transpose()?;
+    let shared = Shared::default();
+    if let Some(address) = options.metrics {
+        prometheus::serve(address, shared.clone(), of_tcp)?;
+    }
+    if let Some(address) = options.dashboard {
+        dashboard::serve(address, options.dashboard_open, live_page(&of_plan(&config)), shared.clone())?;
+    }
     let stop = stopped_by_signals()?;
     let shows = !options.json && !options.quiet;
     if shows {
@@ -47,9 +57,7 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     let mut events = 0;
     let mut line_at = table::line_after(0.0);
     let mut watch = |now: &Snapshot| {
-        if let Some(page) = &metrics {
-            page.show(now);
-        }
+        shared.show(now);
         show_events(&mut events, now);
         if now.seconds < line_at {
             return;

@@ -1,34 +1,20 @@
 //! A page for Prometheus (text exposition format 0.0.4), on a loopback address.
 
-use std::collections::VecDeque;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::net::SocketAddr;
 
 use nicforge_lab::live::{NicCounts, Snapshot, StageCounts, WorkerCounts};
 
+use super::http;
+use super::shared::Shared;
 use crate::error::CliError;
 
-/// How long a client may take to ask, and to read.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Clients that are served at once. The next one takes the place of the first: whoever is slow keeps nobody out.
-const CLIENTS_MAX: usize = 16;
-/// No request is longer.
-const REQUEST_MAX: usize = 8 << 10;
-
-/// The page; threads serve it as long as the program runs.
-pub struct Page {
-    now: Arc<Mutex<Snapshot>>,
-}
-
 /// Serves the page on `address`, and what `more` says behind it.
-pub fn serve(address: SocketAddr, more: impl Fn() -> String + Send + Sync + 'static) -> Result<Page, CliError> {
-    let now = Arc::new(Mutex::new(Snapshot::default()));
-    let shown = now.clone();
-    serve_page(address, move || page(&shown.lock().unwrap_or_else(PoisonError::into_inner)) + &more())?;
-    Ok(Page { now })
+pub fn serve(
+    address: SocketAddr,
+    shared: Shared,
+    more: impl Fn() -> String + Send + Sync + 'static,
+) -> Result<(), CliError> {
+    serve_page(address, move || page(&shared.now()) + &more())
 }
 
 /// Serves what `page` says, asked anew for each client, on `address`.
@@ -37,106 +23,14 @@ pub fn serve_page(address: SocketAddr, page: impl Fn() -> String + Send + Sync +
         let right = "name a loopback address, such as 127.0.0.1:9477";
         return Err(CliError::Usage(format!("--metrics {address}: would be seen by other machines; {right}")));
     }
-    let listener =
-        TcpListener::bind(address).map_err(|cause| CliError::Write { what: format!("--metrics {address}"), cause })?;
-    let page = Arc::new(page);
-    let clients = Arc::new(Clients::default());
-    std::thread::spawn(move || {
-        for client in listener.incoming().flatten() {
-            let Ok(place) = clients.take_place(&client) else { continue };
-            let (page, clients) = (page.clone(), clients.clone());
-            std::thread::spawn(move || {
-                // A client that goes away has seen enough.
-                let _ = answer(client, &*page);
-                clients.leave(place);
-            });
-        }
-    });
-    Ok(())
-}
-
-/// Who is served, oldest first, each with a number that no other has.
-#[derive(Default)]
-struct Clients {
-    served: Mutex<VecDeque<(u64, TcpStream)>>,
-    count: AtomicU64,
-}
-
-impl Clients {
-    fn served(&self) -> MutexGuard<'_, VecDeque<(u64, TcpStream)>> {
-        self.served.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A place for `client`; where there is none the oldest client loses its own.
-    fn take_place(&self, client: &TcpStream) -> std::io::Result<u64> {
-        let place = self.count.fetch_add(1, Ordering::Relaxed);
-        let mut served = self.served();
-        if served.len() == CLIENTS_MAX
-            && let Some((_, oldest)) = served.pop_front()
-        {
-            // It may be gone already.
-            let _ = oldest.shutdown(Shutdown::Both);
-        }
-        served.push_back((place, client.try_clone()?));
-        Ok(place)
-    }
-
-    fn leave(&self, place: u64) {
-        self.served().retain(|(other, _)| *other != place);
-    }
-}
-
-fn answer(mut client: TcpStream, page: &dyn Fn() -> String) -> std::io::Result<()> {
-    client.set_write_timeout(Some(PATIENCE))?;
-    let request = read_request(&mut client)?;
-    let mut words = request.lines().next().unwrap_or("").split(' ');
-    let (method, target) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
-    let path = target.split('?').next().unwrap_or("");
-    match (method, path) {
+    http::serve(address, "--metrics", move |request, client| match (request.method, request.path) {
         ("GET" | "HEAD", "/metrics" | "/") => {
-            let text = page();
             let kind = "Content-Type: text/plain; version=0.0.4\r\n";
-            match method {
-                "GET" => reply(client, "200 OK", kind, &text),
-                _ => reply(client, "200 OK", kind, ""),
-            }
+            http::reply(client, "200 OK", kind, if request.method == "GET" { page() } else { String::new() }.as_str())
         }
-        ("GET" | "HEAD", _) => reply(client, "404 Not Found", "", "there is only /metrics\n"),
-        _ => {
-            let allowed = "Allow: GET, HEAD\r\n";
-            reply(client, "405 Method Not Allowed", allowed, "GET /metrics\n")
-        }
-    }
-}
-
-/// What `client` asks, up to the empty line; less if it sends nothing more in time.
-fn read_request(client: &mut TcpStream) -> std::io::Result<String> {
-    let until = Instant::now() + PATIENCE;
-    let (mut request, mut bytes) = (Vec::new(), [0; 1024]);
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < REQUEST_MAX {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        client.set_read_timeout(Some(left))?;
-        match client.read(&mut bytes)? {
-            0 => break,
-            count => request.extend_from_slice(&bytes[..count]),
-        }
-    }
-    Ok(String::from_utf8_lossy(&request).into_owned())
-}
-
-fn reply(mut client: TcpStream, status: &str, more: &str, text: &str) -> std::io::Result<()> {
-    let length = text.len();
-    write!(client, "HTTP/1.1 {status}\r\n{more}Connection: close\r\nContent-Length: {length}\r\n\r\n{text}")
-}
-
-impl Page {
-    /// From now on it says what `now` does.
-    pub fn show(&self, now: &Snapshot) {
-        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now.clone();
-    }
+        ("GET" | "HEAD", _) => http::reply(client, "404 Not Found", "", "there is only /metrics\n"),
+        _ => http::reply(client, "405 Method Not Allowed", "Allow: GET, HEAD\r\n", "GET /metrics\n"),
+    })
 }
 
 /// Name, kind, help and rows of labels and value.

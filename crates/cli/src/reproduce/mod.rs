@@ -144,6 +144,7 @@ fn run_options(path: &Path, options: &ReproduceOptions) -> RunOptions {
         max_window: None,
         overlay: None,
         pcap_out: None,
+        ray: None,
     }
 }
 

@@ -4,6 +4,7 @@ mod kept;
 mod overlay;
 mod place;
 mod progress;
+mod ray;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -75,7 +76,10 @@ pub fn simulate(options: &RunOptions) -> Result<Done, CliError> {
     let _until_done = kept::say_what_is_there_on_signals(&kept)?;
     let progress = Progress::new(input.labels(), options);
     let io = RunIo { pcap_out: options.pcap_out.clone() };
-    let runs = input.run(options.jobs, &io, Some(&kept), &progress);
+    let runs = match &options.ray {
+        Some(address) => ray::run(&input, address, &kept, &progress),
+        None => input.run(options.jobs, &io, Some(&kept), &progress).map_err(CliError::from),
+    };
     progress.finish();
     if runs.is_err() {
         say_how_to_continue(&kept);

@@ -15,6 +15,7 @@ mod absent;
 mod attach;
 mod bridge;
 mod card;
+mod dashboard;
 mod flexkvs;
 mod garbage;
 mod gateway;

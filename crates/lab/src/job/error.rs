@@ -34,6 +34,9 @@ pub enum JobError {
     /// A finished point cannot be kept, or not be looked for.
     #[error(transparent)]
     Kept(#[from] KeptError),
+    /// A task that another machine is to run is not what was packed.
+    #[error("a task cannot be sent or read: {0}")]
+    Parcel(String),
     /// Whoever watched it stopped it.
     #[error("stopped")]
     Stopped,
@@ -45,7 +48,7 @@ impl JobError {
         match self {
             JobError::Config(_) | JobError::Setting { .. } => true,
             JobError::Point { cause, .. } => cause.is_input(),
-            JobError::Kept(_) | JobError::Stopped => false,
+            JobError::Kept(_) | JobError::Parcel(_) | JobError::Stopped => false,
         }
     }
 
@@ -54,7 +57,7 @@ impl JobError {
         match self {
             JobError::Config(error) => Some(&error.place),
             JobError::Setting { place, .. } => Some(place),
-            JobError::Point { .. } | JobError::Kept(_) | JobError::Stopped => None,
+            JobError::Point { .. } | JobError::Kept(_) | JobError::Parcel(_) | JobError::Stopped => None,
         }
     }
 }

@@ -51,6 +51,11 @@ impl Kept {
         self.store.folder()
     }
 
+    /// What determines each point.
+    pub fn keys(&self) -> &[String] {
+        &self.keys
+    }
+
     /// How many points there are in all.
     pub fn all(&self) -> usize {
         self.keys.len()

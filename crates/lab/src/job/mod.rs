@@ -6,12 +6,13 @@
 //!                           └ keys ──► Kept ┘ finished points on disk
 //! ```
 //!
-//! The command line and the Python package differ only in how they make the request and in how they show what comes.
+//! `Job::parcel` makes text of all tasks, for other machines. The command line and the Python package differ only in how they make the request and in how they show what comes.
 
 mod error;
 mod files;
 mod kept;
 mod notes;
+mod parcel;
 mod queue;
 mod request;
 mod work;
@@ -23,6 +24,7 @@ use nicforge_record::{MachineFile, Record, RunOrigin};
 pub use error::JobError;
 pub use kept::Kept;
 pub use notes::about as about_capture;
+pub use parcel::{MachineText, Parcel, run_packed};
 pub use request::Request;
 pub use work::{Finished, Watcher};
 

@@ -4,7 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::queue::in_order;
 use super::{Job, JobError, Kept, Task};
+use crate::machine::Machine;
 use crate::run::{PointRun, RunError, RunIo, run_point};
+use crate::settings::Settings;
 
 /// Who is told how far the tasks are. Tasks on several threads tell.
 pub trait Watcher: Sync {
@@ -63,30 +65,42 @@ impl Job {
     ///
     /// # Errors
     /// As [`Job::run`].
-    pub fn run_task(
-        &self,
-        task: Task<'_>,
-        index: usize,
-        io: &RunIo,
-        watcher: &dyn Watcher,
-    ) -> Result<PointRun, JobError> {
+    fn run_task(&self, task: Task<'_>, index: usize, io: &RunIo, watcher: &dyn Watcher) -> Result<PointRun, JobError> {
         let Task { point, seed } = task;
-        let mut tick = |share: f64, packets: u64| {
-            watcher.tick(index, share, packets);
-            if watcher.stops() {
-                // No part of the simulation has to know that it can be stopped; unwinding frees all of it.
-                resume_unwind(Box::new(Stop));
-            }
-        };
-        let run = catch_unwind(AssertUnwindSafe(|| run_point(&self.machine, &point.settings, seed, io, &mut tick)));
-        let failed = |cause: RunError| {
-            let number = index / self.seeds as usize + 1;
+        let run = watched(&self.machine, &point.settings, seed, (index, io), watcher)?;
+        run.map_err(|cause| {
+            let number = self.number_of(index);
             JobError::Point { number, variant: point.variant.clone(), cause: Box::new(cause) }
-        };
-        match run {
-            Ok(run) => run.map_err(failed),
-            Err(payload) if payload.is::<Stop>() => Err(JobError::Stopped),
-            Err(payload) => resume_unwind(payload),
+        })
+    }
+
+    /// The number of the point of task `index`, from 1.
+    pub(super) fn number_of(&self, index: usize) -> usize {
+        index / self.seeds as usize + 1
+    }
+}
+
+/// Runs a point as task `index`, until `watcher` stops it.
+///
+/// # Errors
+/// [`JobError::Stopped`]. A run that fails is no error of this kind.
+pub(super) fn watched(
+    machine: &Machine,
+    settings: &Settings,
+    seed: u64,
+    (index, io): (usize, &RunIo),
+    watcher: &dyn Watcher,
+) -> Result<Result<PointRun, RunError>, JobError> {
+    let mut tick = |share: f64, packets: u64| {
+        watcher.tick(index, share, packets);
+        if watcher.stops() {
+            // No part of the simulation has to know that it can be stopped; unwinding frees all of it.
+            resume_unwind(Box::new(Stop));
         }
+    };
+    match catch_unwind(AssertUnwindSafe(|| run_point(machine, settings, seed, io, &mut tick))) {
+        Ok(run) => Ok(run),
+        Err(payload) if payload.is::<Stop>() => Err(JobError::Stopped),
+        Err(payload) => resume_unwind(payload),
     }
 }

@@ -122,20 +122,27 @@ fn add(hash: &mut Sha256, part: &str) {
 /// Hash of the file, of one for each machine where the name says so, and of what they include.
 fn files_hash(name: &str) -> Result<String, KeptError> {
     let mut hash = Sha256::new();
+    for path in with_included(name) {
+        add_bytes(&mut hash, &path)?;
+    }
+    Ok(hex(hash))
+}
+
+/// The file `name`, one for each machine where the name says so, and what they include. Each is there once.
+pub fn with_included(name: &str) -> Vec<PathBuf> {
     let paths: Vec<PathBuf> = match name.contains(MACHINE) {
         true => (1..=MACHINES).map(|number| PathBuf::from(name.replace(MACHINE, &number.to_string()))).collect(),
         false => vec![PathBuf::from(name)],
     };
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut all) = (BTreeSet::new(), Vec::new());
     let mut left: Vec<PathBuf> = paths.into_iter().rev().filter(|path| path.is_file()).collect();
     while let Some(path) = left.pop() {
-        if !seen.insert(path.clone()) {
-            continue;
+        if seen.insert(path.clone()) {
+            left.extend(included(&path).into_iter().rev());
+            all.push(path);
         }
-        add_bytes(&mut hash, &path)?;
-        left.extend(included(&path).into_iter().rev());
     }
-    Ok(hex(hash))
+    all
 }
 
 fn add_bytes(hash: &mut Sha256, path: &Path) -> Result<(), KeptError> {

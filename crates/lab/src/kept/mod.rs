@@ -13,5 +13,5 @@
 mod key;
 mod store;
 
-pub use key::{Keys, hash_of, program_hash, program_is, sha256};
+pub use key::{Keys, hash_of, program_hash, program_is, sha256, with_included};
 pub use store::{Found, KeptError, Store};

@@ -68,6 +68,21 @@ pub fn of_scenario(
 /// The record of a live run: one point, named after its interface.
 #[cfg(target_os = "linux")]
 pub fn of_live(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Record {
+    let mut record = of_plan(config);
+    record.wall_seconds = wall_seconds;
+    for point in &mut record.points {
+        point.metrics = run.metrics.clone();
+        point.cores = run.cores.clone();
+        point.timeline = run.timeline.clone();
+        point.switches = run.switches.clone();
+        point.steadiness = Steadiness::of(&run.metrics);
+    }
+    record
+}
+
+/// The record of a live run that has not begun: its settings, and nothing measured.
+#[cfg(target_os = "linux")]
+pub fn of_plan(config: &LiveConfig) -> Record {
     let assigned = |name: &str| config.assignments.iter().rfind(|set| set.key.name == name);
     let is_shown =
         |key: &&'static Key| ["interface", "app", "cores"].contains(&key.name) || assigned(key.name).is_some();
@@ -84,15 +99,9 @@ pub fn of_live(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Record 
         seed: 1,
         version: VERSION.to_string(),
         machine: "live".to_string(),
-        wall_seconds,
         points: vec![PointRecord {
             variant: config.settings.interface(),
             params: values.clone().map(|(key, value)| (key.name.to_string(), serde_json::json!(value))).collect(),
-            metrics: run.metrics.clone(),
-            cores: run.cores.clone(),
-            timeline: run.timeline.clone(),
-            switches: run.switches.clone(),
-            steadiness: Steadiness::of(&run.metrics),
             ..PointRecord::default()
         }],
         title: config.live.read::<Header>().title,

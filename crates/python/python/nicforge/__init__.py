@@ -14,13 +14,15 @@ from ._app import Application
 from ._progress import Progress
 from ._result import Point, Result, load
 from ._run import Job, check, run, sweep
-from .errors import ConfigError, FilesError, NicforgeError, RunError
+from ._traffic import udp_frame
+from .errors import ClusterError, ConfigError, FilesError, NicforgeError, RunError
 
 _native.program_is(_native.__file__)
 
 __version__ = _native.version()
 __all__ = [
     "Application",
+    "ClusterError",
     "ConfigError",
     "FilesError",
     "Job",
@@ -33,4 +35,5 @@ __all__ = [
     "load",
     "run",
     "sweep",
+    "udp_frame",
 ]

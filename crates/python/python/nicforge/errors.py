@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-__all__ = ["ConfigError", "FilesError", "NicforgeError", "RunError"]
+__all__ = ["ClusterError", "ConfigError", "FilesError", "NicforgeError", "RunError"]
 
 
 class NicforgeError(Exception):
@@ -32,3 +32,7 @@ class RunError(NicforgeError, RuntimeError):
 
 class FilesError(NicforgeError, OSError):
     """A report or a finished point cannot be read or written."""
+
+
+class ClusterError(NicforgeError, ConnectionError):
+    """A cluster does not answer, or one of its nodes cannot run points."""

@@ -277,4 +277,4 @@ pub fn claims_json(judged: &[Judged], source: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -2,19 +2,13 @@
 
 use super::text::{TALLY_HEAD, tally_rows};
 use super::{Judged, Verdict};
-use crate::html::{STYLE, escape};
+use crate::html::{escape, head};
 
 /// The page. `title` is its heading, `asked` says what is compared, `source` where the published values are from.
 pub fn claims_page(judged: &[Judged], title: &str, asked: &str, source: &str) -> String {
     let title = escape(title);
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n\
-         </head>\n<body>\n<main>\n<header>\n<p class=\"kicker\">nicforge reproduce</p>\n<h1>{title}</h1>\n\
-         <p class=\"asked\">{}</p>\n</header>\n",
-        escape(asked)
-    );
+    let mut page = head(&title, "nicforge reproduce");
+    page += &format!("<p class=\"asked\">{}</p>\n</header>\n", escape(asked));
     page += "<section>\n<h2>How near predictions come</h2>\n<p class=\"note\">Of values, how many are within their \
              interval or so near; of orderings, how many are right.</p>\n";
     let row = |cells: &[String; 6]| {

@@ -79,6 +79,15 @@ fn tallies_count_every_claim_once() {
     assert_eq!(tally.not_compared(), 1);
 }
 
+/// A page with claims of every verdict.
+pub fn page() -> String {
+    let wrong = Judged::of(&claim(None, "throughput_gbps{a} > 100"), Ok(&record()));
+    let not_run =
+        Judged::of(&claim(Some(1.0), "throughput_gbps{a}"), Err("rxb-10 did not run: a long reason why that is so"));
+    let judged = [value(91.0), value(100.0), value(120.0), value(500.0), wrong, not_run];
+    claims_page(&judged, "Published and predicted", "What papers say, and what the simulation gives.", "open.toml")
+}
+
 #[test]
 fn all_forms_have_every_claim_and_text_is_made_safe() {
     let judged = [value(100.0)];

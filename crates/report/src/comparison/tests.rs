@@ -7,7 +7,7 @@ fn metrics(mpps: f64, idle: f64) -> Metrics {
     Metrics { throughput_mpps: mpps, offered_mpps: 2.0, idle_fraction: Some(idle), ..Metrics::default() }
 }
 
-fn record() -> Record {
+pub fn record() -> Record {
     report_at(2.0)
 }
 

@@ -30,7 +30,7 @@ pub fn figure(record: &Record, shape: &Shape) -> Result<Option<Figure>, ReportEr
                 points: curve.points,
                 marked: false,
                 dashed: curve.is_first,
-                whiskers: Vec::new(),
+                ..Series::default()
             });
         }
         if series.is_empty() {
@@ -44,6 +44,7 @@ pub fn figure(record: &Record, shape: &Shape) -> Result<Option<Figure>, ReportEr
             y_axis: Axis::Log10,
             y_at_least: 0.0,
             series,
+            limits: Vec::new(),
             marks: Vec::new(),
         };
         let heading = std::iter::once(facet.label.clone()).filter(|label| !label.is_empty());

@@ -2,11 +2,12 @@
 
 use nicforge_record::{Metrics, PointRecord, Record};
 
-use super::{Figure, Panel, columns, heading, legend_of};
+use super::{Figure, LegendEntry, Panel, columns, heading};
 use crate::ReportError;
+use crate::capacity::cycle_budget;
 use crate::columns::{Metric, by_key, drop_causes};
 use crate::number::number;
-use crate::plots::{Bars, Group};
+use crate::plots::{Bars, Group, Paint};
 use crate::shape::Shape;
 
 const PARTS: [&str; 5] = [
@@ -30,16 +31,20 @@ pub struct Parts<'a> {
     unit: &'static str,
     names: Vec<String>,
     of: PartsOf<'a>,
+    /// Whether together they should stay within what cores have for an arriving packet.
+    meets_budget: bool,
 }
 
 pub fn cycles<'a>() -> Parts<'a> {
     let metrics = PARTS.map(by_key);
     Parts {
         title: "Where the cycles go",
-        note: "Core cycles per delivered packet, without empty polls.",
+        note: "Core cycles per delivered packet, without empty polls. The budget is what all cores together have for an \
+               arriving packet.",
         unit: "cycles per packet",
         names: metrics.iter().map(|metric| metric.label.to_string()).collect(),
         of: Box::new(move |point| metrics.iter().map(|metric| (metric.get)(point)).collect()),
+        meets_budget: true,
     }
 }
 
@@ -54,6 +59,7 @@ pub fn cpu_time<'a>() -> Parts<'a> {
             let shown = |metric: &&Metric| Some(metric.unit.shown((metric.get)(point)?));
             metrics.iter().map(shown).collect()
         }),
+        meets_budget: false,
     }
 }
 
@@ -70,6 +76,7 @@ pub fn drops(record: &Record) -> Parts<'_> {
             let share = if total > 0.0 { point.drop_fraction * 100.0 / total } else { 0.0 };
             Some(causes.iter().map(|cause| count(cause) * share).collect())
         }),
+        meets_budget: false,
     }
 }
 
@@ -87,8 +94,15 @@ pub fn figure(record: &Record, shape: &Shape, parts: &Parts) -> Result<Option<Fi
         return Ok(None);
     }
     let group = |(label, point): Row| {
-        let parts = (parts.of)(&point.metrics)?.into_iter().enumerate().collect();
-        Some(Group { label, parts, half_width: None })
+        let values = (parts.of)(&point.metrics)?.into_iter().enumerate();
+        let budget = cycle_budget(record, point).filter(|_| parts.meets_budget);
+        let limits = budget.map(|cycles| ("cycle budget", cycles)).into_iter().collect();
+        Some(Group {
+            label,
+            parts: values.map(|(index, value)| (Paint::Part(index), value)).collect(),
+            limits,
+            half_width: None,
+        })
     };
     let mut panels = Vec::new();
     for (heading, rows) in arranged(shape) {
@@ -103,11 +117,12 @@ pub fn figure(record: &Record, shape: &Shape, parts: &Parts) -> Result<Option<Fi
             panels.push(Panel { heading, svg: bars.draw()? });
         }
     }
+    let names = parts.names.iter().enumerate();
     let kinds = if shape.x.is_some() { shape.variants.len() } else { 1 };
     Ok(Some(Figure {
         title: parts.title.into(),
         note: parts.note,
-        legend: legend_of(parts.names.iter().cloned()),
+        legend: names.map(|(index, name)| LegendEntry { paint: Paint::Part(index), name: name.clone() }).collect(),
         columns: columns(kinds, panels.len()),
         panels,
     }))

@@ -132,9 +132,7 @@ fn panel(
     let line = |&(index, point): &(usize, &PointRecord)| Series {
         index,
         points: point.timeline.iter().filter_map(|at| Some((at.ms, get(at)?))).collect(),
-        marked: false,
-        dashed: false,
-        whiskers: Vec::new(),
+        ..Series::default()
     };
     let lines = Lines {
         alternative: format!("{name} over time {}", together.label),
@@ -144,6 +142,7 @@ fn panel(
         y_axis,
         y_at_least: 0.0,
         series: together.points.iter().map(line).collect(),
+        limits: Vec::new(),
         marks: together.marks(),
     };
     let heading = match together.label.as_str() {

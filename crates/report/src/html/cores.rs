@@ -42,7 +42,7 @@ pub fn section(record: &Record) -> String {
     if tables.is_empty() {
         return tables;
     }
-    format!("<section class=\"screen\">\n<details>\n<summary>Core by core</summary>\n{tables}</details>\n</section>\n")
+    format!("<section>\n<details>\n<summary>Core by core</summary>\n{tables}</details>\n</section>\n")
 }
 
 /// The busiest cores of a point.

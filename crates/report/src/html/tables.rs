@@ -8,34 +8,91 @@ use crate::columns::{Metric, rate};
 use crate::csv::plain;
 use crate::number::{decimals, fixed, half_width};
 
-/// One row per point: variant, parameters of `keys`, metrics, drops by cause in frames.
+/// Points that stand beside each other as columns at most, so that one reads down what each measured.
+const UPRIGHT_MAX: usize = 4;
+/// Points from which on a reader wants to sort and choose.
+pub const MANY: usize = 12;
+
+/// Whether tables of points have a column for each point.
+pub fn is_upright(record: &Record) -> bool {
+    (1..=UPRIGHT_MAX).contains(&record.points.len())
+}
+
+/// Points by variant, parameters of `keys`, metrics, drops by cause in frames.
 pub fn points(record: &Record, keys: &[&str], metrics: &[&Metric], causes: &[&str]) -> String {
-    let columns: Vec<(&Metric, usize)> = metrics
-        .iter()
-        .map(|metric| {
-            let values = record.points.iter().filter_map(|point| shown(metric, point));
-            (*metric, decimals(values))
-        })
-        .collect();
+    if is_upright(record) {
+        return upright(record, keys, metrics, causes);
+    }
+    let columns: Vec<(&Metric, usize)> = metrics.iter().map(|metric| (*metric, places(record, metric))).collect();
     let winner = winner(record);
+    let many = if record.points.len() > MANY { " many" } else { "" };
     let mut table = format!(
-        "<div class=\"scroll\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n",
+        "<div class=\"scroll wide{many}\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n",
         points_head(keys, metrics, causes)
     );
     for (index, point) in record.points.iter().enumerate() {
         let class = if winner == Some(index) { " class=\"best\"" } else { "" };
-        let params = keys.iter().map(|key| point.params.get(*key).map_or("–".into(), |value| escape(&plain(value))));
-        let values = columns.iter().map(|(metric, places)| {
-            let value = shown(metric, point).map_or("–".into(), |v| fixed(v, *places));
-            value + &sure(metric, point)
+        let params = keys.iter().map(|key| {
+            let value = point.params.get(*key).map_or("–".into(), |value| escape(&plain(value)));
+            format!("<td class=\"n\">{value}</td>")
         });
-        let drops = causes.iter().map(|cause| fixed(point.metrics.drops.get(*cause).copied().unwrap_or(0) as f64, 0));
-        let cells: String =
-            params.chain(values).chain(drops).map(|cell| format!("<td class=\"n\">{cell}</td>")).collect();
+        let values = columns.iter().map(|(metric, places)| match shown(metric, point) {
+            Some(value) => {
+                format!("<td class=\"n\" data-v=\"{value}\">{}{}</td>", fixed(value, *places), sure(metric, point))
+            }
+            None => "<td class=\"n\">–</td>".to_owned(),
+        });
+        let drops = causes.iter().map(|cause| format!("<td class=\"n\">{}</td>", dropped(point, cause)));
+        let cells: String = params.chain(values).chain(drops).collect();
         let variant = escape(&point.variant);
         table += &format!("<tr{class}><th scope=\"row\">{variant}</th>{cells}</tr>\n");
     }
     table + "</tbody>\n</table></div>\n"
+}
+
+/// The same with a column for each point.
+fn upright(record: &Record, keys: &[&str], metrics: &[&Metric], causes: &[&str]) -> String {
+    let winner = winner(record);
+    let class = |index: usize| if winner == Some(index) { "n best" } else { "n" };
+    let line = |title: &str, head: &str, cells: &mut dyn Iterator<Item = String>| {
+        let cells = cells.enumerate().map(|(index, cell)| format!("<td class=\"{}\">{cell}</td>", class(index)));
+        let cells: String = cells.collect();
+        format!("<tr><th scope=\"row\" title=\"{title}\">{head}</th>{cells}</tr>\n")
+    };
+    let points = || record.points.iter();
+    let names = points().enumerate();
+    let names = names
+        .map(|(index, point)| format!("<th scope=\"col\" class=\"{}\">{}</th>", class(index), escape(&point.variant)));
+    let mut table = format!(
+        "<div class=\"scroll upright\"><table>\n<thead><tr><th scope=\"col\">variant</th>{}</tr></thead>\n<tbody>\n",
+        names.collect::<String>()
+    );
+    for key in keys {
+        let value = |point: &PointRecord| point.params.get(*key).map_or("–".into(), |value| escape(&plain(value)));
+        table += &line(&escape(key), &escape(key), &mut points().map(value));
+    }
+    for metric in metrics {
+        let places = places(record, metric);
+        let head = format!("{} <small>{}</small>", metric.label, metric.unit.name());
+        let value =
+            |point: &PointRecord| shown(metric, point).map_or("–".into(), |v| fixed(v, places)) + &sure(metric, point);
+        table += &line(metric.key, &head, &mut points().map(value));
+    }
+    for cause in causes {
+        let cause = escape(cause);
+        let head = format!("dropped: {cause} <small>frames</small>");
+        table += &line(&format!("drops.{cause}"), &head, &mut points().map(|point| dropped(point, &cause)));
+    }
+    table + "</tbody>\n</table></div>\n"
+}
+
+/// Decimals of a metric, so that all its values line up.
+fn places(record: &Record, metric: &Metric) -> usize {
+    decimals(record.points.iter().filter_map(|point| shown(metric, point)))
+}
+
+fn dropped(point: &PointRecord, cause: &str) -> String {
+    fixed(point.metrics.drops.get(cause).copied().unwrap_or(0) as f64, 0)
 }
 
 /// What variants are, where that has no columns.

@@ -4,22 +4,23 @@ use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::{Area, INK, colour, decade_ticks, failed, grid_line, linear_ticks, svg, whisker, write};
+use super::{
+    Area, CHARACTER, DASH, INK, LIMIT, colour, decade_ticks, failed, grid_line, is_near, limit_line, linear_ticks, svg,
+    whisker, write, write_in,
+};
 use crate::ReportError;
 use crate::number::number;
 
 const WIDTH: i32 = 460;
 const HEIGHT: i32 = 290;
-/// Width of a character of the labels, at most.
-const CHARACTER: i32 = 8;
 const LEFT: i32 = 58;
 const RIGHT: i32 = 14;
 const TOP: i32 = 32;
 /// Room above the plot for the words of marks, where they lie on no line.
 const MARKS: i32 = 16;
 const BOTTOM: i32 = 48;
-/// Length of a dash.
-const DASH: i32 = 4;
+/// Room that a limit's name takes above its line.
+const NAME: i32 = 15;
 /// Half the width of an interval's ends.
 const WHISKER: (i32, i32) = (3, 0);
 
@@ -37,6 +38,7 @@ pub enum Axis {
 }
 
 /// A named line.
+#[derive(Default)]
 pub struct Series {
     /// Colour and marker.
     pub index: usize,
@@ -48,6 +50,17 @@ pub struct Series {
     pub dashed: bool,
     /// Intervals: x, and the ends in y.
     pub whiskers: Vec<(f64, f64, f64)>,
+    /// What the line is the middle of: x, and the ends in y; empty for a line alone.
+    pub band: Vec<(f64, f64, f64)>,
+}
+
+/// What a value may meet, over x.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LimitLine {
+    /// Its name.
+    pub name: String,
+    /// Points with rising x; one for all x.
+    pub points: Vec<(f64, f64)>,
 }
 
 /// Something that happened at one x: an upright line with a word beside it.
@@ -76,6 +89,8 @@ pub struct Lines {
     pub y_at_least: f64,
     /// The lines.
     pub series: Vec<Series>,
+    /// What they may meet; those far above all lines are left out.
+    pub limits: Vec<LimitLine>,
     /// What happened when.
     pub marks: Vec<Mark>,
 }
@@ -88,12 +103,15 @@ impl Lines {
 
     fn draw_on(&self, area: &Area) -> Result<(), ReportError> {
         let points = || {
-            let all = self.series.iter().flat_map(|series| series.points.iter().copied());
+            let of_band = |series: &'_ Series| series.band.iter().map(|at| (at.0, at.2)).collect::<Vec<_>>();
+            let all = self.series.iter().flat_map(move |series| series.points.iter().copied().chain(of_band(series)));
             all.filter(|point| self.shows(*point))
         };
         let mut x_ticks = ticks(self.x_axis, points().map(|p| p.0).collect());
         let least = (self.y_axis == Axis::Linear).then_some(self.y_at_least);
-        let y_ticks = ticks(self.y_axis, points().map(|p| p.1).chain(least).collect());
+        let limits = self.near_limits(points().map(|p| p.1).chain(least).fold(0.0, f64::max));
+        let of_limits = limits.iter().flat_map(|limit| limit.points.iter().map(|p| p.1));
+        let y_ticks = ticks(self.y_axis, points().map(|p| p.1).chain(least).chain(of_limits).collect());
         let mut x_scale = Scale::over(self.x_axis, &x_ticks);
         let x_end = points().map(|p| p.0).fold(0.0, f64::max);
         if self.x_axis == Axis::Linear && x_end > 0.0 {
@@ -121,10 +139,22 @@ impl Lines {
         write(area, &self.y_label, (2, 6), HPos::Left, VPos::Top)?;
         let at = |mark: &Mark| place(self.x_axis.place(mark.x), y_scale.low).0;
         self.draw_marks(area, self.marks.iter().map(|mark| (at(mark), mark)))?;
+        let ends = [x_scale.low, x_scale.high];
+        let names = draw_limits(area, &limits, &|limit| {
+            let place = |(x, y): (f64, f64)| place(self.x_axis.place(x).clamp(ends[0], ends[1]), self.y_axis.place(y));
+            match limit.points[..] {
+                [(_, y)] => ends.map(|x| plot.map_coordinate(&(x, self.y_axis.place(y)))).to_vec(),
+                _ => limit.points.iter().copied().map(place).collect(),
+            }
+        })?;
         for series in &self.series {
             let shown = series.points.iter().filter(|p| self.shows(**p));
             let path: Vec<(i32, i32)> =
                 shown.map(|(x, y)| place(self.x_axis.place(*x), self.y_axis.place(*y))).collect();
+            let ends = |(x, low, high): &(f64, f64, f64)| [(*x, *low), (*x, *high)];
+            let bands = series.band.iter().map(ends).filter(|ends| ends.iter().all(|end| self.shows(*end)));
+            let bands = bands.map(|ends| ends.map(|(x, y)| place(self.x_axis.place(x), self.y_axis.place(y))));
+            draw_band(area, series, &bands.collect::<Vec<_>>())?;
             draw_series(area, series, &path)?;
             for &(x, low, high) in &series.whiskers {
                 if self.shows((x, low)) && self.shows((x, high)) {
@@ -132,6 +162,10 @@ impl Lines {
                     whisker(area, ends, WHISKER, colour(series.index))?;
                 }
             }
+        }
+        // Above the lines that they would lie under.
+        for (name, y) in names {
+            write_in(LIMIT, area, &name, (WIDTH - RIGHT, y - 2), (HPos::Right, VPos::Bottom))?;
         }
         Ok(())
     }
@@ -190,11 +224,50 @@ impl Lines {
         Ok(())
     }
 
+    /// Limits that make no line small.
+    fn near_limits(&self, largest: f64) -> Vec<&LimitLine> {
+        let fits = |limit: &&LimitLine| {
+            let mut points = limit.points.iter();
+            !limit.points.is_empty() && points.all(|p| self.shows(*p) && is_near(p.1, largest))
+        };
+        self.limits.iter().filter(fits).collect()
+    }
+
     fn shows(&self, (x, y): (f64, f64)) -> bool {
         let fits =
             |axis: Axis, value: f64| value.is_finite() && (!matches!(axis, Axis::Log2 | Axis::Log10) || value > 0.0);
         fits(self.x_axis, x) && fits(self.y_axis, y)
     }
+}
+
+/// Dashed lines; returns what stands above the right end of each. Those whose ends lie together have one name.
+fn draw_limits(
+    area: &Area,
+    limits: &[&LimitLine],
+    path: &dyn Fn(&LimitLine) -> Vec<(i32, i32)>,
+) -> Result<Vec<(String, i32)>, ReportError> {
+    let mut words: Vec<(String, i32)> = Vec::new();
+    for limit in limits {
+        let path = path(limit);
+        let end = path.last().map_or(0, |end| end.1);
+        limit_line(area, path)?;
+        match words.iter_mut().find(|(_, y)| (*y - end).abs() < NAME) {
+            Some((names, _)) if names.contains(&limit.name) => {}
+            Some((names, y)) => (*names, *y) = (format!("{names}, {}", limit.name), (*y).min(end)),
+            None => words.push((limit.name.clone(), end)),
+        }
+    }
+    Ok(words)
+}
+
+/// A pale area between the two ends at each place.
+fn draw_band(area: &Area, series: &Series, ends: &[[(i32, i32); 2]]) -> Result<(), ReportError> {
+    if ends.len() < 2 {
+        return Ok(());
+    }
+    let outline: Vec<(i32, i32)> =
+        ends.iter().map(|ends| ends[0]).chain(ends.iter().rev().map(|ends| ends[1])).collect();
+    area.draw(&Polygon::new(outline, colour(series.index).mix(0.15))).map_err(failed)
 }
 
 /// A line along `path`, with its markers.
@@ -301,9 +374,9 @@ mod tests {
                 index: 0,
                 points: vec![(0.0, 0.0), (10.0, 8.0)],
                 marked: false,
-                dashed: false,
-                whiskers: Vec::new(),
+                ..Series::default()
             }],
+            limits: Vec::new(),
             marks: vec![Mark { x: 5.0, index: Some(0), label: "shared".into() }],
         };
         let picture = lines.draw().unwrap();

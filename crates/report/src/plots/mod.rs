@@ -7,10 +7,11 @@ mod bars;
 mod lines;
 
 pub use bars::{Bars, Group};
-pub use lines::{Axis, Lines, Mark, Series};
+pub use lines::{Axis, LimitLine, Lines, Mark, Series};
 
 use plotters::backend::SVGBackend;
 use plotters::coord::Shift;
+use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -19,14 +20,49 @@ use super::ReportError;
 /// Colours that the page gives to series; more series than that repeat them.
 pub const SERIES_COLOURS: usize = 8;
 
+/// Colours of parts of a whole, none of which is a series' colour.
+pub const PART_COLOURS: usize = 6;
+
 const INK: RGBColor = RGBColor(1, 2, 3);
 const GRID: RGBColor = RGBColor(1, 2, 4);
+/// Of limits alone.
+const LIMIT: RGBColor = RGBColor(1, 2, 5);
+/// Length of a dash.
+const DASH: i32 = 4;
+/// Width of a character of the labels, at most.
+const CHARACTER: i32 = 8;
 /// In plotters' points, of which the library makes about 12 pixels.
 const TEXT_SIZE: i32 = 15;
 
 /// The marker colour that stands for the page's `--series-<index>`.
 fn colour(index: usize) -> RGBColor {
     RGBColor(2, 2, (index % SERIES_COLOURS) as u8)
+}
+
+/// What a colour means: one of what is compared, or a part of a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paint {
+    /// The variant, or series, of that number.
+    Series(usize),
+    /// The part of that number.
+    Part(usize),
+}
+
+impl Paint {
+    /// The page's name for it.
+    pub fn css(self) -> String {
+        match self {
+            Paint::Series(index) => format!("var(--series-{})", index % SERIES_COLOURS),
+            Paint::Part(index) => format!("var(--part-{})", index % PART_COLOURS),
+        }
+    }
+
+    fn colour(self) -> RGBColor {
+        match self {
+            Paint::Series(index) => colour(index),
+            Paint::Part(index) => RGBColor(2, 3, (index % PART_COLOURS) as u8),
+        }
+    }
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -46,8 +82,12 @@ fn svg(
     let body = text.find("<svg").and_then(|at| text[at..].find('>').map(|end| &text[at + end + 1..]));
     let mut themed =
         body.unwrap_or("").replace("\"#010203\"", "\"var(--ink)\"").replace("\"#010204\"", "\"var(--grid)\"");
+    themed = themed.replace("\"#010205\"", "\"var(--limit)\"");
     for index in 0..SERIES_COLOURS {
         themed = themed.replace(&format!("\"#02020{index}\""), &format!("\"var(--series-{index})\""));
+    }
+    for index in 0..PART_COLOURS {
+        themed = themed.replace(&format!("\"#02030{index}\""), &format!("\"var(--part-{index})\""));
     }
     // Fonts come from the page, and `opacity="1"` is what it is anyway.
     themed = themed.replace(" opacity=\"1\"", "").replace(" font-family=\"sans-serif\"", "");
@@ -61,8 +101,23 @@ fn failed(error: impl std::fmt::Display) -> ReportError {
 }
 
 fn write(area: &Area, text: &str, at: (i32, i32), horizontal: HPos, vertical: VPos) -> Result<(), ReportError> {
-    let style = ("sans-serif", TEXT_SIZE).into_font().color(&INK).pos(Pos::new(horizontal, vertical));
+    write_in(INK, area, text, at, (horizontal, vertical))
+}
+
+fn write_in(ink: RGBColor, area: &Area, text: &str, at: (i32, i32), pos: (HPos, VPos)) -> Result<(), ReportError> {
+    let style = ("sans-serif", TEXT_SIZE).into_font().color(&ink).pos(Pos::new(pos.0, pos.1));
     area.draw_text(text, &style, at).map_err(failed)
+}
+
+/// A dashed line along `path` in the colour of limits.
+fn limit_line(area: &Area, path: Vec<(i32, i32)>) -> Result<(), ReportError> {
+    let style = LIMIT.stroke_width(1);
+    area.draw(&DashedPathElement::new(path, 3 * DASH / 2, DASH, style)).map_err(failed)
+}
+
+/// Whether a limit is near enough to values up to `largest` to lie in their plot without making them small.
+pub fn is_near(limit: f64, largest: f64) -> bool {
+    limit.is_finite() && limit <= largest * 2.5
 }
 
 fn grid_line(area: &Area, from: (i32, i32), to: (i32, i32)) -> Result<(), ReportError> {
