@@ -37,6 +37,8 @@ fn all() -> Vec<(&'static str, String)> {
         ("462 points", fake::wide()),
         ("a long sweep", fake::sweep(&[("priv_ring", 1.8), ("rx_bisect", 0.25)])),
         ("over time", fake::over_time()),
+        ("crowded", fake::crowded(3)),
+        ("more crowded", fake::crowded(14)),
         ("many variants", fake::many()),
         ("sim and live", comparison::tests::record()),
         ("no point", Record::default()),
@@ -44,7 +46,7 @@ fn all() -> Vec<(&'static str, String)> {
     let mut pages: Vec<(&str, String)> =
         records.into_iter().map(|(name, record)| (name, to_html(&record).unwrap())).collect();
     pages.push(("two runs", diff_page(&one, &two, ["out/nat-200g/3fa9c1d2", "out/nat-200g/latest"]).unwrap()));
-    pages.push(("two sweeps", diff_page(&fake::wide(), &fake::two_keys(), ["out/a", "out/b"]).unwrap()));
+    pages.push(("two sweeps", diff_page(&fake::two_keys(), &fake::many(), ["out/a", "out/b"]).unwrap()));
     pages.push(("claims", claims::tests::page()));
     pages
 }

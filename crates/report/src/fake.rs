@@ -204,6 +204,37 @@ pub fn wide() -> Record {
     record("design-study", "Ring, array, ways and reads", "Which of four keys decides?", points)
 }
 
+/// As many columns as a table can have, with long names and values, and intervals of all metrics.
+pub fn crowded(points: usize) -> Record {
+    let path = "/home/somebody/scenarios/../examples/p4/flexkvs-dma.p4";
+    let mut record =
+        record("crowded", "A_name_without_a_blank_that_goes_on_for_longer_than_a_phone_is_wide", path, Vec::new());
+    for index in 0..points {
+        let params = [
+            ("flexnic_program", json!(format!("{path}{}", index % 2))),
+            ("rx_entries", json!(64 << index)),
+            ("flexkvs_nic_log", json!(index % 2 == 0)),
+            ("offered_gbps", json!(200.0 / (index + 3) as f64)),
+        ];
+        let mut point = point(&format!("custom_dma_on_cores_{}", index % 3), &params, 1.0 + 7.0 * index as f64);
+        let metrics = &mut point.metrics;
+        (metrics.tx_deschedules_per_packet, metrics.copy_gb_per_s) = (Some(0.5), Some(9.0));
+        (metrics.flow_state_miss_rate, metrics.emulator_busy_fraction) = (Some(0.125), Some(0.93));
+        (metrics.emulator_burst_frames, metrics.borrowed_fraction) = (Some(1.08), Some(0.25));
+        (metrics.get_hit_rate, metrics.spill_fraction, metrics.nicmem_get_share) = (Some(0.5), Some(0.1), Some(0.2));
+        metrics.cpu_time = Some(nicforge_record::CpuTime::default());
+        for metric in crate::columns::METRICS {
+            if let Some(mean) = (metric.get)(&point.metrics) {
+                let sure =
+                    nicforge_record::Interval { mean, half_width: mean.abs() / 77.0, samples: 25, correlation: None };
+                point.intervals.insert(metric.key.into(), sure);
+            }
+        }
+        record.points.push(point);
+    }
+    record
+}
+
 /// More variants than colours, two applications, nothing numeric swept.
 pub fn many() -> Record {
     let mut points = Vec::new();

@@ -27,7 +27,7 @@ pub fn points(record: &Record, keys: &[&str], metrics: &[&Metric], causes: &[&st
     let winner = winner(record);
     let many = if record.points.len() > MANY { " many" } else { "" };
     let mut table = format!(
-        "<div class=\"scroll{many}\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n",
+        "<div class=\"scroll wide{many}\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n",
         points_head(keys, metrics, causes)
     );
     for (index, point) in record.points.iter().enumerate() {
