@@ -139,13 +139,17 @@ def shim(folder, native):
          "has another build of nicforge"),
     ],
 )
-def test_a_node_without_the_same_package_is_named(cluster, on, scenario, tmp_path, native, text):
+def test_a_node_without_the_same_package_is_named(cluster, on, scenario, tmp_path, monkeypatch, native, text):
     folder = tmp_path / "shim"
     folder.mkdir()
-    node = cluster.add_node(num_cpus=1, env_vars=shim(folder, native))
+    node = cluster.add_node(num_cpus=4, env_vars=shim(folder, native))
     try:
         with pytest.raises(nicforge.ClusterError, match=f"node {node.node_ip_address} .*{text}"):
             nicforge.run(scenario(), on=on)
+        # One that comes later is seen when a point comes to it.
+        monkeypatch.setattr("nicforge._ray.check_nodes", lambda ray: None)
+        with pytest.raises(nicforge.ClusterError, match=f"node {node.node_ip_address} .*{text}"):
+            nicforge.run(scenario(), on=on, seeds=12)
     finally:
         cluster.remove_node(node)
 

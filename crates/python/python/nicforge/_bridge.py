@@ -40,7 +40,7 @@ def _run(request: Dict[str, Any], answers: TextIO) -> None:
     parcel = Parcel(request["parcel"])
     for some in on_ray(request["address"], parcel, request["wanted"], None, request["labels"]):
         for done in some:
-            _say(answers, index=done.index, run=done.run, packets=done.packets)
+            _say(answers, index=done.task, run=done.run, packets=done.packets)
 
 
 def _check_build(what: str, of_command: Optional[str], of_package: Optional[str]) -> None:

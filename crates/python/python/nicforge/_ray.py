@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import _native, _reach
-from .errors import ClusterError, ConfigError, RunError
+from .errors import ClusterError, ConfigError, NicforgeError, RunError
 
 RETRIES = 5
 """How often a task is tried again whose worker or node has died."""
@@ -27,9 +27,9 @@ NODES_NAMED = 5
 
 
 class Done(NamedTuple):
-    """A task that has finished."""
+    """A task that has finished, with its number."""
 
-    index: int
+    task: int
     run: str
     packets: int
 
@@ -130,7 +130,16 @@ def _results(
                 ref = task.remote(expected, machine, parcel.files, parcel.tasks[index], *contents)
                 under_way[ref] = index
             ready, _ = ray.wait(list(under_way), num_returns=len(under_way), timeout=TURN_SECONDS)
-            yield [_done(ray, ref, under_way.pop(ref), labels) for ref in ready]
+            done: List[Done] = []
+            failures: List[NicforgeError] = []
+            for ref in ready:
+                try:
+                    done.append(_done(ray, ref, under_way.pop(ref), labels))
+                except NicforgeError as error:
+                    failures.append(error)
+            yield done  # These are kept, whatever others have come to.
+            if failures:
+                raise failures[0]
     finally:
         for ref in under_way:
             ray.cancel(ref, force=True)
@@ -213,4 +222,6 @@ def _content(path: str) -> bytes:
 def _first_line(cause: BaseException) -> str:
     cause = getattr(cause, "cause", None) or cause  # That of a task, without the story of how it came here.
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-    return lines[0] if lines else type(cause).__name__
+    if not lines:
+        return type(cause).__name__
+    return f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]

@@ -135,9 +135,9 @@ class Job:
         for some in on_ray(address, parcel, wanted, most, self.labels):
             for done in some:
                 if kept is not None:
-                    kept.keep(done.index, done.run)
-                runs[done.index] = done.run
-                since.append(done.index)
+                    kept.keep(done.task, done.run)
+                runs[done.task] = done.run
+                since.append(done.task)
                 packets += done.packets
             if tell is not None:
                 finished = sum(run is not None for run in runs)
