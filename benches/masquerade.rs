@@ -8,8 +8,11 @@
 //! third kind of gateway shows what packet sockets cost without any NIC: it copies frames from one to
 //! the other and translates nothing. Needs root, iperf3 and nft; says so where they are not.
 
-#[path = "../crates/cli/tests/netns/mod.rs"]
+#[allow(dead_code)] // This needs a part of it.
+#[path = "../crates/cli/tests/live/support/netns.rs"]
 mod netns;
+#[path = "../crates/wire/tests/common/skip.rs"]
+mod skip;
 
 use std::fs;
 use std::process::{Child, Command, Stdio};

@@ -65,7 +65,10 @@ fn table(wanted: &[&str]) {
             Vec::new()
         }
     };
-    println!("{:<24} {:>9} {:>9} {:>9} {:>9}", "Mpps", "64 B", "ratio", "1500 B", "ratio");
+    println!(
+        "{:<24} {:>7} {:>11} {:>7} {:>7} {:>11} {:>7}",
+        "Mpps", "64 B", "spread", "ratio", "1500 B", "spread", "ratio"
+    );
     for interface in names.filter(|name| !some || known(name)) {
         let slices = LENGTHS.map(|len| slices(interface, len, &mut peers));
         line(interface, slices.each_ref());
@@ -101,7 +104,7 @@ struct Peer {
     slices: Vec<Slice>,
 }
 
-/// Million packets per second in one slice, and by the better of DPDK's two in the same.
+/// Million packets per second in one slice, and by the best of DPDK's in the same.
 type Slice = (f64, f64);
 
 fn peers() -> Vec<Peer> {
@@ -135,12 +138,18 @@ fn slices(interface: &str, len: usize, peers: &mut [Peer]) -> Vec<Slice> {
     slices
 }
 
-/// Medians of the slices.
+/// Medians of the slices, with the least and the most.
 fn line(name: &str, slices: [&Vec<Slice>; 2]) {
-    let [small, large] = slices.map(|of_len| {
+    let columns = slices.map(|of_len| {
         let mut rates: Vec<f64> = of_len.iter().map(|slice| slice.0).collect();
         let mut ratios: Vec<f64> = of_len.iter().map(|slice| slice.1).collect();
-        (median(&mut rates), median(&mut ratios))
+        let (rate, ratio) = (median(&mut rates), median(&mut ratios));
+        // In order now.
+        let spread = match rates[..] {
+            [least, .., most] => format!("{least:.1}-{most:.1}"),
+            _ => "-".to_owned(),
+        };
+        format!(" {rate:>7.2} {spread:>11} {ratio:>7.2}")
     });
-    println!("{name:<24} {:>9.2} {:>9.2} {:>9.2} {:>9.2}", small.0, small.1, large.0, large.1);
+    println!("{name:<24}{}{}", columns[0], columns[1]);
 }

@@ -131,3 +131,39 @@ fn options_and_flags_reach_the_wire() {
     // With timestamps, whose 12 bytes Linux takes off what the option says.
     assert_eq!(lines, ["firstsecond 988", "first 988"]);
 }
+
+/// Leaves questions unread, says why, and closes: a reset follows the answer.
+const LAST_WORD: &str = "\
+import select, socket
+listener = socket.create_server(('', 7002))
+while True:
+    connection = listener.accept()[0]
+    select.select([connection], [], [])
+    connection.sendall(b'why')
+    connection.close()
+";
+
+/// Asks three hundred times; each time the answer comes, then the reset.
+const HEARS: &str = "\
+import socket
+for number in range(300):
+    with socket.create_connection(('10.9.0.2', 7002)) as connection:
+        connection.sendall(b'question')
+        assert connection.recv(9) == b'why', number
+        try:
+            assert not connection.recv(9), number
+        except ConnectionResetError:
+            pass
+print('all')
+";
+
+#[test]
+fn the_last_word_comes_before_the_reset() {
+    if !common::wants_programs() {
+        return;
+    }
+    let Some(service) = network() else { return };
+    let _server = service.start("python3", &["-c", LAST_WORD]);
+    service.listening(7002);
+    assert_eq!(text(output(Command::new("python3").args(["-c", HEARS]))), "all\n");
+}

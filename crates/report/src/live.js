@@ -95,7 +95,7 @@
         make("div", { className: "bar" }, bar, ...(limited ? [mark] : [])),
         make("p", { className: "remark", textContent: row.remark ?? "" }));
     });
-    return make("li", { className: met ? "met" : "" }, make("h3", { textContent: title }), ...lines);
+    return make("li", { className: met ? "met" : "" }, make("h3", {}, title, ...(met ? [make("small", { textContent: "limit met" })] : [])), ...lines);
   };
 
   const chain = (now, rates) => {

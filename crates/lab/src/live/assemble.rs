@@ -19,10 +19,10 @@ use nicforge_wire::headers::MacAddress;
 use super::attach::{AbsentFlows, AttachOptions};
 use super::config::LiveConfig;
 use super::device::{Device, FullOptions, Ownership, Policy, TooLong, fill};
-use super::idle::{Idle, IdleOptions};
 use super::layout::{Blueprint, Layout};
 use super::neighbour::{self, AskOptions, Asked, Neighbour};
 use super::ports::{PortConfig, PortOptions};
+use super::threads::{Idle, ThreadOptions};
 use super::watch;
 use super::worker::{Worker, WorkerParts};
 use crate::live::{LiveRunError, Region};
@@ -179,7 +179,7 @@ pub fn put_together(
 fn policy(config: &LiveConfig, longest_segment: usize) -> Policy {
     Policy {
         longest_segment,
-        idle: config.live.read::<IdleOptions>().idle,
+        idle: config.live.read::<ThreadOptions>().idle,
         when_full: config.live.read::<FullOptions>().when_full,
         window: window(&config.settings),
         heuristic: heuristic(&config.settings),
@@ -189,7 +189,7 @@ fn policy(config: &LiveConfig, longest_segment: usize) -> Policy {
 
 /// Whether the device interrupts workers.
 fn interrupts(config: &LiveConfig) -> bool {
-    config.tcp.is_some() || config.live.read::<IdleOptions>().idle == Idle::Interrupt
+    config.tcp.is_some() || config.live.read::<ThreadOptions>().idle == Idle::Interrupt
 }
 
 /// How many frames of a port may wait for software at once: so few that none is dropped for want

@@ -22,11 +22,11 @@ use nicforge_options::{Allowed, ConfigError, Form, Owner, Place, SECONDS_MAX, Se
 use super::assemble::SegmentOptions;
 use super::attach::AttachOptions;
 use super::device::FullOptions;
-use super::idle::{Idle, IdleOptions};
 use super::neighbour::{AskOptions, Neighbour};
 use super::pin::PinOptions;
 use super::ports::{self, PortConfig};
 use super::stack::{self, TcpOptions};
+use super::threads::{self, ThreadOptions};
 use crate::scenario::{Assignment, FILE_NAME, find_file, is_file_name};
 use crate::settings::{Catalogue, Settings, of_live_run};
 
@@ -69,7 +69,7 @@ pub struct LiveConfig {
 pub(super) fn owners() -> Vec<Owner> {
     vec![
         Owner::of::<Header>("", "the run", ""),
-        Owner::of::<IdleOptions>("", "the run's threads", ""),
+        Owner::of::<ThreadOptions>("", "the run's threads", ""),
         Owner::of::<FullOptions>("", "the device", ""),
         Owner::of::<SegmentOptions>("", "ports", ""),
         Owner::of::<PinOptions>("", "the run's threads", ""),
@@ -198,11 +198,7 @@ pub fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
         return Err(ConfigError::new(place, wrong, right));
     }
     check_interface(config, place)?;
-    if config.live.read::<IdleOptions>().idle == Idle::Interrupt && config.attach().is_some() {
-        let wrong = "workers that attach cannot be interrupted: the event is this process's";
-        let place = config.live.place_of("idle");
-        return Err(ConfigError::new(place, wrong, "set idle to \"sleep\", or leave `attach` out"));
-    }
+    threads::check(config)?;
     stack::check(config)?;
     let found = config.settings.check_interface().and_then(|()| config.settings.check_nicmem());
     if let Err(finding) = found {

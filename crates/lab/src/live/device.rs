@@ -19,10 +19,11 @@ use nicforge_units::Time;
 use nicforge_options::{choice, options};
 
 use super::Region;
-use super::idle::Idle;
+use super::threads::Idle;
 use super::{Shared, locked};
 
 mod counts;
+mod course;
 mod orders;
 mod out;
 mod played;
@@ -37,25 +38,19 @@ use registers::Watched;
 use room::Backlog;
 
 pub use counts::{DeviceCounts, NicCounts, StageCounts};
+pub use course::Step;
 pub use orders::{Done, Order, Ordered, Ownership, Served};
 pub use played::fill;
 use steering::Steering;
 pub use too_long::TooLong;
-use too_long::note_of_mtus;
 
 /// Frames taken from a port before the others have their turn.
 const BUDGET: usize = 32;
-/// Empty rounds before the device sleeps: about as long as a wake-up takes.
-const ROUNDS_BEFORE_SLEEP: u32 = 100;
 /// How long it sleeps at most, and where a port has nothing to wait for.
 const SLEEP: Duration = Duration::from_millis(50);
 const POLL: Duration = Duration::from_micros(50);
 /// How often it is looked at whether frames can come in again.
 const HELD: Duration = Duration::from_millis(2);
-/// How often the device publishes its counts.
-const TELL_EVERY: Time = Time::from_ms(50);
-/// Without anything to do for this long all that was inside has gone out.
-const QUIET_AFTER: Time = Time::from_ms(20);
 
 choice! {
     /// What happens to frames that come in while receive rings are full.
@@ -204,59 +199,6 @@ impl Device {
         groups.fold(worker..worker + 1, |all, group| all.start.min(group.start.into())..all.end.max(group.end.into()))
     }
 
-    /// Works until the phase is [`Phase::Ending`] and nothing is left to do.
-    pub(super) fn run(&mut self, shared: &Shared) -> Result<(), LiveError> {
-        let phase = &shared.phase;
-        let links = self.ports.iter().map(|port| port.link());
-        let mtus = links.enumerate().filter_map(|(port, link)| Some((port, link?.mtu)));
-        let note = note_of_mtus(&mtus.collect::<Vec<_>>());
-        note.into_iter().for_each(|note| shared.tell(note));
-        let mut empty = 0;
-        let mut told = Time::ZERO;
-        let mut last_busy = self.way.cpu.dma.tick();
-        loop {
-            let now = self.way.cpu.dma.tick();
-            let in_phase = Phase::of(phase);
-            self.steer(now, shared);
-            let busy = self.round(in_phase == Phase::Running)?;
-            if now >= told + TELL_EVERY {
-                self.tell(shared)?;
-                told = now;
-            }
-            if busy {
-                (empty, last_busy) = (0, now);
-                continue;
-            }
-            let quiet = now.saturating_sub(last_busy) >= QUIET_AFTER;
-            match in_phase {
-                Phase::Ending => break,
-                Phase::Draining if quiet => {
-                    // Somebody may have gone on to the end meanwhile; then that counts.
-                    let _ = phase.compare_exchange(
-                        Phase::Draining as u8,
-                        Phase::Quiet as u8,
-                        Ordering::AcqRel,
-                        Ordering::Acquire,
-                    );
-                }
-                Phase::Running if quiet && self.ports.iter().all(|port| port.is_over()) => {
-                    phase.store(Phase::Quiet as u8, Ordering::Release);
-                }
-                _ => {}
-            }
-            empty += 1;
-            match self.policy.idle {
-                Idle::Sleep | Idle::Interrupt if empty > ROUNDS_BEFORE_SLEEP => self.sleep()?,
-                _ => std::hint::spin_loop(),
-            }
-        }
-        for port in &mut self.ports {
-            port.finish()?;
-        }
-        self.tell(shared)?;
-        Ok(())
-    }
-
     /// Does what there is to do once; whether there was anything.
     fn round(&mut self, takes: bool) -> Result<bool, LiveError> {
         let mut busy = self.follow_orders();
@@ -318,19 +260,19 @@ impl Device {
         any
     }
 
-    /// Sleeps until a worker rings or a frame comes in.
-    fn sleep(&mut self) -> Result<(), LiveError> {
+    /// Sleeps until a worker rings or a frame comes in, at most as long as `most`.
+    pub(super) fn sleep(&mut self, most: Duration) -> Result<(), LiveError> {
         let due = self.nics.iter_mut().map(due);
         let looks = self.steering.as_ref().map(Steering::due);
         let due = due.chain(looks).min().unwrap_or(Time::NEVER);
         let mut ports = self.ports.iter();
         let polled = ports.any(|port| port.readable().is_none() && !port.is_patient());
-        let most = match (polled, self.held) {
+        let longest = match (polled, self.held) {
             (true, _) => POLL,
             (_, true) => HELD,
             _ => SLEEP,
         };
-        let timeout = self.control.clock().until(due).min(most);
+        let timeout = self.control.clock().until(due).min(longest).min(most);
         // Workers ring when there is room again.
         let ports = self.ports.iter().filter(|_| !self.held);
         let files: Vec<BorrowedFd<'_>> = ports.filter_map(|port| port.readable()).collect();

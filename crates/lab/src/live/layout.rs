@@ -15,7 +15,7 @@ use nicforge_stages::{StageGround, Start};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
 
 use super::config::LiveConfig;
-use super::idle::IdleOptions;
+use super::threads::ThreadOptions;
 use super::worker::WorkerParts;
 use crate::assembly::{Adapters, BuildError, HostPlan, LaidOut, Software};
 use crate::nicmem::AdapterMemory;
@@ -107,7 +107,7 @@ impl Blueprint {
             laid.software(&app, |_| &app)?.into_iter().map(|Software { packets: software, tables }| WorkerParts {
                 tables,
                 software,
-                idle: config.live.read::<IdleOptions>().idle,
+                idle: config.live.read::<ThreadOptions>().idle,
                 calls_every: heuristic(settings).map(|heuristic| heuristic.step),
             });
         let workers = workers.collect();

@@ -12,6 +12,7 @@
 //! | layout.rs, assemble.rs | from the file to device and workers |
 //! | attach/ | workers that are processes of their own |
 //! | device.rs, worker.rs | what their threads do |
+//! | threads.rs | workers that are threads of the process |
 //! | scenario.rs | a point of a scenario, with its traffic over a cable in memory |
 //! | software.rs, card.rs | software that is no application, such as a TCP stack, in place of all workers, or on the device's thread |
 //! | timeline.rs | counts over time |
@@ -28,7 +29,6 @@ mod config;
 mod device;
 mod error;
 mod events;
-mod idle;
 mod layout;
 mod neighbour;
 mod outcome;
@@ -41,6 +41,7 @@ mod software;
 mod stack;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod timeline;
 mod watch;
 mod worker;
@@ -51,7 +52,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nicforge_nic::Pool;
-use nicforge_platform::live::{Bell, Clock, Control, WakeEvent};
+use nicforge_platform::live::{Bell, Clock, Control};
 use nicforge_units::Time;
 
 pub use attach::{Attached, attach};
@@ -200,7 +201,7 @@ pub fn run_live_over(
     let places = Places::new(&config.live, config.settings.cores())?;
     let assembly = assemble(config, ports, stop)?;
     match config.attach() {
-        None => run_threads(config, assembly, &places, stop, watch),
+        None => threads::run(config, assembly, &places, stop, watch),
         Some(_) => run_processes(config, places, assembly, stop, watch),
     }
 }
@@ -278,56 +279,6 @@ pub fn run_software(
 fn held_by(workers: &[(i64, u64)]) -> i64 {
     let held: i64 = workers.iter().map(|(held, _)| held).sum();
     held.wrapping_add_unsigned(workers.first().map_or(0, |(_, available)| *available))
-}
-
-/// All workers are threads of this process.
-fn run_threads(
-    config: &LiveConfig,
-    mut assembly: Assembly,
-    places: &Places,
-    stop: &AtomicBool,
-    watch: Watch<'_>,
-) -> Result<LiveRun, LiveRunError> {
-    let mut workers = assembly.take_workers();
-    let Assembly { mut device, pool, nicmem, control, bell, events, .. } = assembly;
-    let shared = Shared::new(workers.len());
-    let mut watched = None;
-    // Before the first frame comes in.
-    workers.iter_mut().for_each(worker::Worker::start);
-    std::thread::scope(|scope| {
-        let boards = workers.iter_mut().zip(&shared.workers).enumerate();
-        let threads: Vec<_> = boards
-            .map(|(number, (worker, board))| {
-                let tell = |counts: &WorkerCounts| *locked(board) = counts.clone();
-                let stop = &shared.workers_stop;
-                scope.spawn(move || {
-                    go_to(places.worker(number));
-                    worker.run(stop, tell)
-                })
-            })
-            .collect();
-        let device_thread = scope.spawn(|| {
-            go_to(places.device());
-            device.run(&shared)
-        });
-        let works = || !device_thread.is_finished() && !threads.iter().any(|t| t.is_finished());
-        let clock = control.clock();
-        watched = Some(shared.watch(config, clock, stop, watch, works));
-        shared.drain(clock, &bell, works);
-        shared.workers_stop.store(true, Ordering::Release);
-        events.iter().for_each(WakeEvent::raise);
-        let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
-        shared.end(&bell);
-        // A panic is a defect of ours, and goes on as one.
-        let device_ended = device_thread.join().unwrap_or_else(|panic| resume_unwind(panic));
-        if let Some(panic) = ended.into_iter().find_map(Result::err) {
-            resume_unwind(panic);
-        }
-        device_ended
-    })?;
-    let buffers: Vec<(i64, u64)> = workers.iter_mut().map(worker::Worker::buffers).collect();
-    let pools: Vec<Pool> = std::iter::once(pool).chain(nicmem).collect();
-    finish(&shared, &device, &pools, held_by(&buffers), watched)
 }
 
 /// All workers are processes that attach.

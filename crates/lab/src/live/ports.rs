@@ -62,8 +62,8 @@ options! {
     struct XdpOptions {
         /// The network interface that an AF_XDP socket opens.
         xdp: Option<String> = None, "", Allowed::Form(&NAME);
-        /// The interface's queue.
-        queue: Option<u32> = None, "", Allowed::Whole(0, 65_535), default "the only one";
+        /// The only queue of the interface that is taken.
+        queue: Option<u32> = None, "", Allowed::Whole(0, 65_535), default "all";
     }
 }
 

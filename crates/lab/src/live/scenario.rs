@@ -22,7 +22,7 @@ use super::layout::Blueprint;
 use super::outcome::LiveRun;
 use super::pin::Places;
 use super::ports::PortConfig;
-use super::run_threads;
+use super::threads::run_apart;
 use crate::live::LiveRunError;
 use crate::machine::Machine;
 use crate::run::options::Arrival;
@@ -71,7 +71,7 @@ pub fn run_point_live(
     std::thread::scope(|scope| {
         let _ends = SetAtEnd(&over);
         scope.spawn(|| generate(source, ours, &stop, &over));
-        run_threads(&config, assembly, &places, &stop, &mut |_| {})
+        run_apart(&config, assembly, &places, &stop, &mut |_| {})
     })
 }
 

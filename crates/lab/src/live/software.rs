@@ -13,8 +13,8 @@ use nicforge_units::Time;
 
 use super::assemble::Assembly;
 use super::config::LiveConfig;
-use super::idle::{Idle, IdleOptions};
 use super::locked;
+use super::threads::{Idle, ThreadOptions};
 use super::worker::{WorkerCounts, WorkerParts};
 use crate::live::LiveRunError;
 use crate::packet_loop::PacketLoop;
@@ -120,7 +120,7 @@ pub(super) fn worker_ports(
     if config.tcp.is_none() || parts.len() != events.len() {
         return Err(LiveRunError::Software("takes the place of workers where the file has a `[tcp]`".into()));
     }
-    let spins = config.live.read::<IdleOptions>().idle == Idle::Spin;
+    let spins = config.live.read::<ThreadOptions>().idle == Idle::Spin;
     let each = parts.into_iter().zip(events).enumerate();
     let ports = each.map(|(number, (parts, event))| {
         let cpu = LiveCpu::new(assembly.control.clone(), assembly.bell.clone(), number);

@@ -10,7 +10,7 @@ use nicforge_platform::Cpu;
 use nicforge_platform::live::{LiveCpu, WakeEvent};
 use nicforge_units::Time;
 
-use super::idle::Idle;
+use super::threads::Idle;
 use crate::packet_loop::PacketLoop;
 
 /// Empty turns before a worker sleeps: about as long as a wake-up takes.
@@ -78,6 +78,17 @@ pub struct Worker {
     empty_turn: Time,
 }
 
+/// Where a worker's run is between two turns.
+#[derive(Debug)]
+pub struct Course {
+    /// Turns without anything to do, one after another.
+    pub empty: u32,
+    /// When the turn before ended.
+    before: Time,
+    told_at: Time,
+    last_busy: Time,
+}
+
 /// Why a worker stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -110,41 +121,30 @@ impl Worker {
     /// Works until `stop` and nothing is left to do, or until the device orders a halt; tells `told`
     /// now and then what was counted, and at the end.
     pub fn run(&mut self, stop: &AtomicBool, mut told: impl FnMut(&WorkerCounts)) -> Ended {
-        let mut empty = 0u32;
         // Empty turns before it sleeps.
         let patience = match self.parts.idle {
             Idle::Sleep => TURNS_BEFORE_SLEEP,
             Idle::Interrupt => 1,
             Idle::Spin => u32::MAX,
         };
-        let mut before = self.cpu.tick();
-        let (mut told_at, mut last_busy) = (before, before);
+        let mut course = self.begin();
         loop {
             let order = self.cpu.order();
             if !order.is_multiple_of(2) {
                 told(self.counts());
                 return Ended::Halted(order);
             }
-            let busy = self.turn();
-            let now = self.cpu.tick();
-            if now >= told_at + TELL_EVERY {
-                told(self.counts());
-                told_at = now;
-            }
-            if busy {
-                (empty, before, last_busy) = (0, now, now);
+            if self.step(&mut course, false, &mut told) {
                 continue;
             }
-            self.idle += now - before;
-            before = now;
             if stop.load(Ordering::Acquire) {
                 break;
             }
-            empty = empty.saturating_add(1);
-            if empty == patience {
-                self.empty_turn = Time::from_ps((now - last_busy).as_ps() / u64::from(empty));
+            if course.empty == patience {
+                let since = course.before - course.last_busy;
+                self.empty_turn = Time::from_ps(since.as_ps() / u64::from(course.empty));
             }
-            if empty > patience {
+            if course.empty > patience {
                 self.sleep();
             } else {
                 std::hint::spin_loop();
@@ -152,6 +152,36 @@ impl Worker {
         }
         told(self.counts());
         Ended::Stopped
+    }
+
+    /// Before the first turn.
+    pub fn begin(&mut self) -> Course {
+        let now = self.cpu.tick();
+        Course { empty: 0, before: now, told_at: now, last_busy: now }
+    }
+
+    /// One turn; whether there was anything. Time since the turn before is idle if this one is empty, unless the
+    /// thread did `other` work in between.
+    pub fn step(&mut self, course: &mut Course, other: bool, told: &mut impl FnMut(&WorkerCounts)) -> bool {
+        let busy = self.turn();
+        let now = self.cpu.tick();
+        if now >= course.told_at + TELL_EVERY {
+            told(self.counts());
+            course.told_at = now;
+        }
+        if busy {
+            (course.empty, course.last_busy) = (0, now);
+        } else {
+            self.idle += if other { Time::ZERO } else { now - course.before };
+            course.empty = course.empty.saturating_add(1);
+        }
+        course.before = now;
+        busy
+    }
+
+    /// How long it may go without a turn: buffers that are being sent come back by its looking.
+    pub fn may_rest(&self) -> Duration {
+        if self.parts.software.buffers_in_rings().1 > 0 { NAP } else { SLEEP }
     }
 
     /// Goes on with other queues and another pool, and the same application; what was counted
@@ -171,11 +201,9 @@ impl Worker {
             self.cpu.stay_awake();
             return;
         }
-        let waits = self.parts.software.buffers_in_rings().1 > 0;
         let most = match &self.event {
-            _ if waits => NAP,
-            Some(_) => WAIT,
-            None => SLEEP,
+            Some(_) if self.may_rest() == SLEEP => WAIT,
+            _ => self.may_rest(),
         };
         let Some(every) = self.parts.calls_every else {
             return self.wait(most);

@@ -9,7 +9,7 @@ use crate::columns::{by_key, rate};
 use crate::csv::plain;
 use crate::number::{number, percent};
 use crate::plots::{Paint, is_near};
-use crate::shape::{Shape, param_keys, parameters};
+use crate::shape::{Shape, param_keys, parameters, varying_keys};
 
 /// Points that the picture has at most.
 const POINTS_MAX: usize = 4;
@@ -42,13 +42,14 @@ enum Sense {
     Free,
 }
 
-const LINKS: [Link; 12] = [
+const LINKS: [Link; 13] = [
     Link { title: "Bytes in use", key: "io_working_set_bytes", sense: Sense::Fits, remark: |_| None },
     Link { title: "Found in the cache", key: "ddio_hit_rate", sense: Sense::Free, remark: reads },
     Link { title: "Cache misses", key: "misses_per_kb", sense: Sense::Free, remark: |_| None },
     Link { title: "DRAM", key: "memory_gb_per_s", sense: Sense::UsesUp, remark: |_| None },
     Link { title: "PCIe to the host", key: "pcie_out_utilisation", sense: Sense::UsesUp, remark: to_nic },
     Link { title: "Cycles per packet", key: "cycles_per_packet.total", sense: Sense::UsesUp, remark: stalls },
+    Link { title: "Core idle", key: "cpu_time.idle", sense: Sense::Free, remark: |_| None },
     Link { title: "Receive rings", key: "rx_occupancy", sense: Sense::UsesUp, remark: transmit },
     Link { title: "Drops", key: "drop_fraction", sense: Sense::Free, remark: cause },
     Link { title: "No-drop rate", key: "no_drop_gbps", sense: Sense::Reaches, remark: |_| None },
@@ -97,7 +98,7 @@ pub fn section(record: &Record) -> String {
         return String::new();
     }
     let links: String = LINKS.iter().filter_map(|link| card(record, link, &rows)).collect();
-    let note = if rows.len() < record.points.len() { "Of each variant its best and its worst point. " } else { "" };
+    let (_, note) = chosen(record, &Shape::of(record));
     format!(
         "<section class=\"chain\">\n<h2>From cause to effect</h2>\n<p class=\"note\">{note}A dashed mark is a limit; bars \
          of one step have one scale.</p>\n<ol>\n{}{links}</ol>\n</section>\n",
@@ -105,15 +106,32 @@ pub fn section(record: &Record) -> String {
     )
 }
 
-/// All points where they are few; else of each variant the best and the worst.
+/// Points that say most, and which they are: all where they are few; of two variants the best and the worst of each; of
+/// more the best of each, or of the outermost ones.
+fn chosen<'a>(record: &'a Record, shape: &Shape<'a>) -> (Vec<&'a PointRecord>, &'static str) {
+    if record.points.len() <= POINTS_MAX {
+        return (record.points.iter().collect(), "");
+    }
+    let variants = shape.variants.iter();
+    if shape.variants.len() * 2 <= POINTS_MAX {
+        return (
+            variants.flat_map(|variant| ends(record, variant)).collect(),
+            "Of each variant its best and its worst point. ",
+        );
+    }
+    let mut best: Vec<&PointRecord> = variants.filter_map(|variant| ends(record, variant).first().copied()).collect();
+    best.sort_by(|a, b| rate(&b.metrics).total_cmp(&rate(&a.metrics)));
+    if best.len() <= POINTS_MAX {
+        return (best, "Of each variant its best point. ");
+    }
+    best.drain(POINTS_MAX / 2..best.len() - POINTS_MAX / 2);
+    (best, "The best points of the two best and of the two worst variants. ")
+}
+
 fn rows(record: &Record) -> Vec<Row<'_>> {
     let shape = Shape::of(record);
     let index = |point: &PointRecord| shape.variants.iter().position(|variant| *variant == point.variant).unwrap_or(0);
-    let chosen: Vec<&PointRecord> = if record.points.len() <= POINTS_MAX {
-        record.points.iter().collect()
-    } else {
-        shape.variants.iter().flat_map(|variant| ends(record, variant)).take(POINTS_MAX).collect()
-    };
+    let (chosen, _) = chosen(record, &shape);
     let keys = parameters(record).columns;
     let name = |point: &PointRecord| {
         let values = keys.iter().take(PARAMETERS_MAX).filter_map(|key| Some(plain(point.params.get(*key)?)));
@@ -137,8 +155,8 @@ fn ends<'a>(record: &'a Record, variant: &str) -> Vec<&'a PointRecord> {
 
 /// The first card: what the points are set to.
 fn setting(record: &Record, rows: &[Row]) -> String {
-    let columns = parameters(record).columns;
-    let keys: Vec<&str> = if columns.is_empty() { param_keys(record) } else { columns };
+    let varying = varying_keys(record);
+    let keys: Vec<&str> = if varying.is_empty() { param_keys(record) } else { varying };
     let mut items = String::new();
     for row in rows {
         let values = keys.iter().take(PARAMETERS_MAX).filter_map(|key| {
@@ -189,8 +207,8 @@ fn card(record: &Record, link: &Link, rows: &[Row]) -> Option<String> {
             said = escape(&said.join("; ")),
         );
     }
-    let class = if met { " class=\"met\"" } else { "" };
-    Some(format!("<li{class}><h3>{}</h3>\n{items}</li>\n", link.title))
+    let (class, said) = if met { (" class=\"met\"", " <small>limit met</small>") } else { ("", "") };
+    Some(format!("<li{class}><h3>{}{said}</h3>\n{items}</li>\n", link.title))
 }
 
 fn percent_of(value: f64, scale: f64) -> f64 {
@@ -226,5 +244,42 @@ fn quantity(limit: &Limit) -> String {
         "offered" => format!("{} Gbit/s", number(limit.value)),
         "link" if limit.value != 1.0 => format!("{} Gbit/s", number(limit.value)),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake;
+
+    #[test]
+    fn each_step_has_its_number_and_says_which_limit_it_meets() {
+        let section = section(&fake::two_variants());
+        for part in
+            ["past LLC 22 MiB", "fits I/O ways 4 MiB", "limit met", "most: no_descriptor", "70.2 % of offered 200"]
+        {
+            assert!(section.contains(part), "`{part}` in {section}");
+        }
+        assert_eq!(super::section(&Record::default()), "");
+    }
+
+    #[test]
+    fn points_that_say_most_are_chosen() {
+        let names = |record: &Record| {
+            let (points, note) = chosen(record, &Shape::of(record));
+            (
+                points.iter().map(|point| point.variant.clone()).collect::<Vec<_>>(),
+                note.split(' ').next().unwrap().to_owned(),
+            )
+        };
+        assert_eq!(names(&fake::two_variants()).0.len(), 2);
+        let (two, note) = names(&fake::two_keys());
+        assert_eq!(
+            (two, note.as_str()),
+            (vec!["priv_ring".into(), "priv_ring".into(), "sh_ring".into(), "sh_ring".into()], "Of")
+        );
+        let (many, note) = names(&fake::many());
+        assert_eq!((many.len(), note.as_str()), (4, "The"));
+        assert_eq!((many[0].as_str(), many[3].as_str()), ("host_0", "sh_ring_dynamic_8"));
     }
 }

@@ -18,6 +18,9 @@ const BOTTOM: i32 = 48;
 const ROW: i32 = 16;
 const LONGEST_LABEL: usize = 24;
 
+/// A text, and the place of its left end.
+type Word = (String, (i32, i32));
+
 /// A category and the values of its parts.
 pub struct Group {
     /// Its name, left of the bars.
@@ -102,18 +105,29 @@ impl Bars {
             let (begin, thickness) = (y, self.thickness(group));
             y += gap(group) / 2;
             write(area, &shortened(&group.label), (left - 8, y + thickness / 2), HPos::Right, VPos::Center)?;
-            self.draw_group(area, group, y, &x_of)?;
+            let values = self.draw_group(area, group, y, &x_of)?;
             y = begin + thickness + gap(group);
             for (_, value) in self.limits(group) {
                 limit_line(area, vec![(x_of(value), begin), (x_of(value), y)])?;
+            }
+            // Above the lines, so that none crosses a number.
+            for (text, at) in values {
+                write(area, &text, at, HPos::Left, VPos::Center)?;
             }
         }
         draw_words(area, &words, top, &x_of)?;
         area.draw(&PathElement::new(vec![(left, top), (left, bottom)], INK)).map_err(failed)
     }
 
-    fn draw_group(&self, area: &Area, group: &Group, top: i32, x_of: &impl Fn(f64) -> i32) -> Result<(), ReportError> {
-        let mut from = 0.0;
+    /// The bars of a group; returns the numbers that stand behind them, and where.
+    fn draw_group(
+        &self,
+        area: &Area,
+        group: &Group,
+        top: i32,
+        x_of: &impl Fn(f64) -> i32,
+    ) -> Result<Vec<Word>, ReportError> {
+        let (mut from, mut values) = (0.0, Vec::new());
         let finite = group.parts.iter().filter(|part| part.1.is_finite());
         for (row, (paint, value)) in finite.enumerate() {
             let y = if self.stacked { top } else { top + row as i32 * self.bar() };
@@ -129,14 +143,14 @@ impl Bars {
                 from += value;
             } else {
                 let end = x_of(from + value + spread);
-                write(area, &number(*value), (end + 5, y + self.bar() / 2), HPos::Left, VPos::Center)?;
+                values.push((number(*value), (end + 5, y + self.bar() / 2)));
             }
         }
         if self.stacked {
             let middle = top + self.bar() / 2;
-            write(area, &total(from), (x_of(from) + 5, middle), HPos::Left, VPos::Center)?;
+            values.push((total(from), (x_of(from) + 5, middle)));
         }
-        Ok(())
+        Ok(values)
     }
 
     fn bar(&self) -> i32 {

@@ -295,6 +295,8 @@ impl Service {
             Role::Connected(id) => {
                 flow.abandoned = true;
                 if self.resets(index, id) {
+                    // What it wrote before comes first, such as the alert that says why.
+                    self.pump_out(index, id, &mut Moved::default());
                     self.route.abort(id);
                     self.forget(index);
                 } else {

@@ -187,7 +187,7 @@ pub trait Transport {
     fn finished(&self, id: Id) -> bool;
     /// Sends a FIN after what was taken.
     fn finish(&mut self, id: Id);
-    /// Resets a connection and forgets it.
+    /// Resets a connection, after what may leave of the bytes taken, and forgets it.
     fn abort(&mut self, id: Id);
     /// The owner is done: the stack ends the connection in the background (or forgets it when it has ended).
     fn release(&mut self, id: Id);

@@ -272,6 +272,8 @@ impl Transport for Network {
     }
 
     fn abort(&mut self, id: Id) {
+        // A system that sends within the call has sent what the application wrote before.
+        self.flush();
         if let Some(at) = self.forget(id) {
             self.stack.abort(at);
             self.stack.release(at, self.now);

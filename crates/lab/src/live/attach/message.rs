@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use crate::live::LiveRunError;
 use crate::live::assemble::app_config;
 use crate::live::config::{LiveConfig, app_owners};
-use crate::live::idle::{Idle, IdleOptions};
 use crate::live::layout::Blueprint;
 use crate::live::ports::PortConfig;
+use crate::live::threads::{Idle, ThreadOptions};
 use crate::live::worker::WorkerCounts;
 use crate::scenario::parse_override;
 use crate::settings::Catalogue;
@@ -135,7 +135,7 @@ impl Invitation {
             layout,
             settings: settings.collect(),
             app: config.app.values().iter().map(|(key, value)| format!("{key} = {value}\n")).collect(),
-            idle: config.live.read::<IdleOptions>().idle,
+            idle: config.live.read::<ThreadOptions>().idle,
             ports: ports.collect(),
         }
     }

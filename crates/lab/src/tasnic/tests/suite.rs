@@ -22,7 +22,7 @@ const HERE: &str = "lab/src/tasnic/tests/suite.rs";
 const BESIDE: (&str, &str) = ("lab/src/tasnic/tests/beside.rs", "the_pipeline_sends_what_the_stack_sends");
 const SWARM: (&str, &str) =
     ("lab/src/tasnic/tests/swarm.rs", "streams_are_intact_whatever_the_order_in_which_stages_end");
-const CARD: &str = "cli/tests/live_card.rs";
+const CARD: &str = "cli/tests/live/card.rs";
 const GROUPS: &str = "sockets/src/transport/groups/tests.rs";
 const HOSTILE: &str = "sockets/tests/hostile.rs";
 /// The device's thread has sockets of the service's before it, and no registers.

@@ -9,6 +9,8 @@
 //!
 //! An interface that is made by software sends by a packet socket instead: its kernel takes joined segments of
 //! up to 64 KiB there, and by the transmit ring one frame at a time, each with all the work of a segment.
+//! Where the interface has several queues there is a socket for each; frames leave by the first one's.
+//!
 //! Such an interface hands over what its peer's stack left undone, and does not say so: begun checksums are
 //! known by what they are, and a segment by being longer than any frame.
 
@@ -19,6 +21,7 @@ mod socket;
 mod tests;
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -27,7 +30,9 @@ use nicforge_wire::headers::ip_protocol;
 use nicforge_wire::offload::{Offload, finish_begun};
 use nicforge_wire::unfinished::TxOffload;
 use nicforge_wire::{IpAddresses, parse_frame};
+use rustix::event::epoll;
 use rustix::io::Errno;
+use rustix::net::xdp::XdpStatistics;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
 use super::{Link, PacketPort, Port, PortCounters, finish_and_send, system};
@@ -35,17 +40,28 @@ use crate::live::LiveError;
 use program::{Attachment, Failed};
 use socket::XdpSocket;
 
+/// A queue of the interface.
+struct Queue {
+    number: u32,
+    socket: XdpSocket,
+    /// A frame that came in several chunks, so far.
+    parts: Vec<u8>,
+}
+
 /// An interface.
 pub struct XdpPort {
     link: Link,
     mac: [u8; 6],
     /// Keeps the interface in promiscuous mode, and is asked about it.
     packets: OwnedFd,
-    /// Goes before the socket that it hands frames to.
+    /// Goes before the sockets that it hands frames to.
     _attachment: Attachment,
-    socket: XdpSocket,
-    /// A frame that came in several chunks, so far.
-    parts: Vec<u8>,
+    /// Frames leave by the first.
+    queues: Vec<Queue>,
+    /// Which of them is looked at first.
+    turn: usize,
+    /// What is readable when any socket is, where there are several.
+    any: Option<OwnedFd>,
     /// Whether frames may have checksums that are only begun, and segments are not cut.
     is_virtual: bool,
     /// What sends in place of the transmit ring.
@@ -57,8 +73,8 @@ pub struct XdpPort {
 }
 
 impl XdpPort {
-    /// Opens receive and transmit queue `queue` of the interface `name`, in promiscuous mode; its
-    /// only queue when left out.
+    /// Opens receive and transmit queue `queue` of the interface `name`, in promiscuous mode; all of its
+    /// queues when left out.
     ///
     /// # Errors
     /// When the interface is not there or has other queues, or when system or driver cannot.
@@ -73,17 +89,24 @@ impl XdpPort {
         let index = netdevice::name_to_index(fd, name).map_err(refused)?;
         let link = Link::of(fd, name).map_err(failed)?;
         let queues = system::receive_queues(fd, name).map_err(failed)?;
-        let queue = choose(name, queue, queues)?;
+        let chosen = choose(name, queue, queues)?;
         let mac = system::hardware_address(fd, name).map_err(failed)?;
         let is_virtual = system::is_virtual(fd, name).map_err(failed)?;
         system::make_promiscuous(fd, index).map_err(failed)?;
 
         let explained = |what| move |cause: Errno| explain(name, Failed(what, cause.into()));
-        let socket = open(AddressFamily::XDP).map_err(explained(OPENING))?;
-        let socket = XdpSocket::new(socket).map_err(explained("setting up AF_XDP rings"))?;
-        let failed = explained("taking the queue for an AF_XDP socket");
-        when_free(|| socket.bind(index, queue), |cause| *cause == Errno::BUSY).map_err(failed)?;
-        let attach = || Attachment::new(index, queue, socket.file());
+        let mut queues = Vec::new();
+        let incoming = incoming(chosen.len());
+        for number in chosen {
+            let socket = open(AddressFamily::XDP).map_err(explained(OPENING))?;
+            let socket = XdpSocket::new(socket, incoming).map_err(explained("setting up AF_XDP rings"))?;
+            let failed = explained("taking the queue for an AF_XDP socket");
+            when_free(|| socket.bind(index, number), |cause| *cause == Errno::BUSY).map_err(failed)?;
+            queues.push(Queue { number, socket, parts: Vec::new() });
+        }
+        let any = readable_when_any(&queues).map_err(explained("waiting for several queues"))?;
+        let sockets: Vec<_> = queues.iter().map(|queue| (queue.number, queue.socket.file())).collect();
+        let attach = || Attachment::new(index, &sockets);
         let is_taken = |failed: &Failed| failed.1.raw_os_error() == Some(libc::EBUSY);
         let attachment = when_free(attach, is_taken).map_err(|failure| explain(name, failure))?;
         // Behind a driver there may be what a stack began.
@@ -97,23 +120,25 @@ impl XdpPort {
             scratch: Vec::new(),
             _attachment: attachment,
             packets,
-            socket,
-            parts: Vec::new(),
+            queues,
+            turn: 0,
+            any,
             lost: 0,
             counters: PortCounters::default(),
         })
     }
 
-    /// Hands the frame that `piece` completes over to `each`; as how many frames.
-    fn hand_over(&mut self, piece: socket::Piece, each: &mut dyn FnMut(&[u8])) -> usize {
+    /// Hands the frame that `piece` of queue `at` completes over to `each`; as how many frames.
+    fn hand_over(&mut self, at: usize, piece: socket::Piece, each: &mut dyn FnMut(&[u8])) -> usize {
         let mut frames = 0;
-        let is_whole = self.parts.is_empty() && !piece.goes_on;
-        let bytes = self.socket.bytes(piece);
+        let Queue { socket, parts, .. } = &mut self.queues[at];
+        let is_whole = parts.is_empty() && !piece.goes_on;
+        let bytes = socket.bytes(piece);
         if !is_whole {
-            self.parts.extend_from_slice(bytes);
+            parts.extend_from_slice(bytes);
         }
         if !piece.goes_on {
-            let frame = if is_whole { bytes } else { &mut self.parts[..] };
+            let frame = if is_whole { bytes } else { &mut parts[..] };
             let segments = if self.is_virtual { segments_of(frame, &self.link) } else { None };
             let cut = segments.map(|offload| offload.finish(frame, &mut self.scratch, each));
             frames = match cut {
@@ -127,10 +152,15 @@ impl XdpPort {
                     1
                 }
             };
-            self.parts.clear();
+            parts.clear();
         }
-        self.socket.give_back(piece);
+        socket.give_back(piece);
         frames
+    }
+
+    /// The socket that frames leave by.
+    fn way_out(&self) -> &XdpSocket {
+        &self.queues[0].socket
     }
 
     /// Counts what the packet socket did as what the port did.
@@ -148,7 +178,7 @@ impl XdpPort {
     /// Sends what is in the ring.
     fn send_on(&mut self) -> Result<(), LiveError> {
         let counters = &mut self.counters;
-        match self.socket.send(|bytes| counters.went_out(bytes)) {
+        match self.queues[0].socket.send(|bytes| counters.went_out(bytes)) {
             Ok(()) => Ok(()),
             Err(Errno::NETDOWN | Errno::NXIO) => {
                 self.link.went_down();
@@ -190,29 +220,45 @@ fn when_free<T, E>(mut attempt: impl FnMut() -> Result<T, E>, is_taken: impl Fn(
     attempt()
 }
 
+/// Each has memory that is locked.
+const QUEUES_MAX: u32 = 64;
 /// How long a place may be taken by somebody who is going, and how often that is looked at.
 const PATIENCE_MS: u64 = 2_000;
 const PAUSE_MS: u64 = 20;
 const OPENING: &str = "opening an AF_XDP socket";
 
-/// The queue to take of `queues`, when `wanted` is asked for.
-fn choose(name: &str, wanted: Option<u32>, queues: u32) -> Result<u32, LiveError> {
+/// The queues to take of `queues`, when `wanted` is asked for.
+fn choose(name: &str, wanted: Option<u32>, queues: u32) -> Result<Range<u32>, LiveError> {
     let wrong = |problem: String, remedy: String| LiveError::Interface { name: name.to_owned(), problem, remedy };
     match wanted {
-        Some(queue) if queue < queues => Ok(queue),
+        Some(queue) if queue < queues => Ok(queue..queue + 1),
         Some(queue) => Err(wrong(
             format!("it has no receive queue {queue}"),
             format!("`queue` counts from 0, and there are {queues}"),
         )),
-        None if queues == 1 => Ok(0),
+        None if queues <= QUEUES_MAX => Ok(0..queues),
         None => Err(wrong(
-            format!("it has {queues} receive queues, and an AF_XDP port has one"),
-            format!(
-                "lead all frames to one with `ethtool -L {name} combined 1`, or say which is \
-                 meant with `queue`"
-            ),
+            format!("it has {queues} receive queues, and an AF_XDP port takes {QUEUES_MAX} at most"),
+            format!("give it fewer with `ethtool -L {name} combined {QUEUES_MAX}`, or say which is meant with `queue`"),
         )),
     }
+}
+
+/// Chunks that each of `queues` receives into: 16 MiB together, but enough for a burst.
+fn incoming(queues: usize) -> u32 {
+    (4096 / queues.next_power_of_two() as u32).max(512)
+}
+
+/// A file that is readable when any of `queues` is; none if there is but one.
+fn readable_when_any(queues: &[Queue]) -> Result<Option<OwnedFd>, Errno> {
+    if queues.len() == 1 {
+        return Ok(None);
+    }
+    let any = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for queue in queues {
+        epoll::add(&any, queue.socket.file(), epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+    }
+    Ok(Some(any))
 }
 
 /// What is wrong with the interface `name`, and what helps.
@@ -237,16 +283,19 @@ fn explain(name: &str, Failed(what, cause): Failed) -> LiveError {
 
 impl Port for XdpPort {
     fn receive(&mut self, budget: usize, each: &mut dyn FnMut(&[u8])) -> Result<usize, LiveError> {
-        if self.socket.queued() > 0 {
+        if self.way_out().queued() > 0 {
             self.send_on()?;
         }
         let mut frames = 0;
-        while frames < budget
-            && let Some(piece) = self.socket.take()
-        {
-            frames += self.hand_over(piece, each);
+        for _ in 0..self.queues.len() {
+            self.turn = (self.turn + 1) % self.queues.len();
+            while frames < budget
+                && let Some(piece) = self.queues[self.turn].socket.take()
+            {
+                frames += self.hand_over(self.turn, piece, each);
+            }
+            self.queues[self.turn].socket.settle();
         }
-        self.socket.settle();
         self.counters.received += frames as u64;
         Ok(frames)
     }
@@ -275,9 +324,9 @@ impl Port for XdpPort {
                 return Ok(());
             }
         }
-        if !self.socket.put(frame) {
+        if !self.queues[0].socket.put(frame) {
             self.send_on()?;
-            if !self.socket.put(frame) {
+            if !self.queues[0].socket.put(frame) {
                 self.counters.refused += 1;
             }
         }
@@ -295,7 +344,7 @@ impl Port for XdpPort {
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
         // What the kernel did not take at once it is asked for again, soon.
-        (self.socket.queued() == 0).then(|| self.socket.file())
+        (self.way_out().queued() == 0).then(|| self.any.as_ref().map_or(self.way_out().file(), AsFd::as_fd))
     }
 
     fn link(&self) -> Option<&Link> {
@@ -313,9 +362,9 @@ impl Port for XdpPort {
         }
         let failed = LiveError::of(format!("interface {}", self.link.name()));
         let looked = self.link.look(self.packets.as_fd());
-        let counted = looked.and_then(|()| self.socket.statistics().map_err(io::Error::from));
-        let counted = counted.map_err(failed)?;
-        let lost = counted.rx_dropped + counted.rx_ring_full.unwrap_or(0);
+        let sums = looked.and_then(|()| self.queues.iter().map(|queue| Ok(queue.socket.statistics()?)).collect());
+        let counted: Vec<XdpStatistics> = sums.map_err(failed)?;
+        let lost = counted.iter().map(|counted| counted.rx_dropped + counted.rx_ring_full.unwrap_or(0)).sum::<u64>();
         self.counters.lost("socket_full", lost - self.lost);
         self.lost = lost;
         Ok(())
@@ -332,7 +381,7 @@ impl Port for XdpPort {
     /// What the kernel does not take any more was refused.
     fn finish(&mut self) -> Result<(), LiveError> {
         self.flush()?;
-        self.counters.refused += self.socket.queued() as u64;
+        self.counters.refused += self.way_out().queued() as u64;
         Ok(())
     }
 }

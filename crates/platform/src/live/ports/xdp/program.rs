@@ -107,10 +107,10 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Frames that come in at `interface` by receive queue `queue` go to `socket`.
-    pub fn new(interface: u32, queue: u32, socket: BorrowedFd<'_>) -> Result<Attachment, Failed> {
+    /// Frames that come in at `interface` by a receive queue of `sockets` go to its socket.
+    pub fn new(interface: u32, sockets: &[(u32, BorrowedFd<'_>)]) -> Result<Attachment, Failed> {
         let failed = |what| move |cause| Failed(what, cause);
-        let table = table(queue, socket).map_err(failed("making a table of sockets"))?;
+        let table = table(sockets).map_err(failed("making a table of sockets"))?;
         let program = load(table.as_fd()).map_err(failed("loading the XDP program"))?;
         let attach = |flags| {
             made(
@@ -131,19 +131,20 @@ impl Attachment {
     }
 }
 
-fn table(queue: u32, socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    let table = made(
-        MAP_CREATE,
-        &MapCreate { kind: MAP_TYPE_XSKMAP, key_bytes: 4, value_bytes: 4, entries: queue.saturating_add(1), flags: 0 },
-    )?;
-    let socket = socket.as_raw_fd() as u32;
-    let update = MapUpdate {
-        map: table.as_raw_fd() as u32,
-        key: &raw const queue as u64,
-        value: &raw const socket as u64,
-        ..MapUpdate::default()
-    };
-    bpf(MAP_UPDATE_ELEM, &update)?;
+fn table(sockets: &[(u32, BorrowedFd<'_>)]) -> io::Result<OwnedFd> {
+    let entries = sockets.iter().map(|(queue, _)| queue.saturating_add(1)).max().unwrap_or(1);
+    let table =
+        made(MAP_CREATE, &MapCreate { kind: MAP_TYPE_XSKMAP, key_bytes: 4, value_bytes: 4, entries, flags: 0 })?;
+    for (queue, socket) in sockets {
+        let socket = socket.as_raw_fd() as u32;
+        let update = MapUpdate {
+            map: table.as_raw_fd() as u32,
+            key: &raw const *queue as u64,
+            value: &raw const socket as u64,
+            ..MapUpdate::default()
+        };
+        bpf(MAP_UPDATE_ELEM, &update)?;
+    }
     Ok(table)
 }
 

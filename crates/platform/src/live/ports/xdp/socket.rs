@@ -14,8 +14,7 @@ use rustix::net::{RecvFlags, SendFlags, bind, recv, send, sockopt};
 
 use super::rings::{CHUNK, Chunks, Ring};
 
-/// Chunks for frames that come in, and for frames that go out: 16 MiB and 8 MiB.
-const INCOMING: u32 = 4096;
+/// Chunks for frames that go out: 8 MiB.
 const OUTGOING: u32 = 2048;
 
 /// A frame that the kernel has not taken yet.
@@ -50,10 +49,10 @@ pub struct XdpSocket {
 }
 
 impl XdpSocket {
-    /// Gives `socket` memory and rings.
-    pub fn new(socket: OwnedFd) -> Result<XdpSocket> {
+    /// Gives `socket` memory and rings, for `incoming` frames that came in, a power of two.
+    pub fn new(socket: OwnedFd, incoming: u32) -> Result<XdpSocket> {
         let fd = socket.as_fd();
-        let chunks = Chunks::new(INCOMING + OUTGOING)?;
+        let chunks = Chunks::new(incoming + OUTGOING)?;
         let register = XdpUmemReg {
             addr: chunks.address(),
             len: chunks.len(),
@@ -63,20 +62,19 @@ impl XdpSocket {
             tx_metadata_len: 0,
         };
         sockopt::set_xdp_umem_reg(fd, register)?;
-        sockopt::set_xdp_umem_fill_ring_size(fd, INCOMING)?;
+        sockopt::set_xdp_umem_fill_ring_size(fd, incoming)?;
         sockopt::set_xdp_umem_completion_ring_size(fd, OUTGOING)?;
-        sockopt::set_xdp_rx_ring_size(fd, INCOMING)?;
+        sockopt::set_xdp_rx_ring_size(fd, incoming)?;
         sockopt::set_xdp_tx_ring_size(fd, OUTGOING)?;
         let offsets = sockopt::xdp_mmap_offsets(fd)?;
-        let mut fill = Ring::new(fd, XDP_UMEM_PGOFF_FILL_RING, offsets.fr, INCOMING)?;
-        let all = (0..INCOMING + OUTGOING).map(|number| u64::from(number) * CHUNK as u64);
-        let (incoming, free) = all.partition(|&at| at < u64::from(INCOMING) * CHUNK as u64);
-        let incoming: Vec<u64> = incoming;
-        incoming.into_iter().for_each(|at| fill.put(at));
+        let mut fill = Ring::new(fd, XDP_UMEM_PGOFF_FILL_RING, offsets.fr, incoming)?;
+        let at = |number: u32| u64::from(number) * CHUNK as u64;
+        (0..incoming).for_each(|number| fill.put(at(number)));
+        let free = (incoming..incoming + OUTGOING).map(at).collect();
         fill.publish();
         Ok(XdpSocket {
             fill,
-            receive: Ring::new(fd, XDP_PGOFF_RX_RING, offsets.rx, INCOMING)?,
+            receive: Ring::new(fd, XDP_PGOFF_RX_RING, offsets.rx, incoming)?,
             transmit: Ring::new(fd, XDP_PGOFF_TX_RING, offsets.tx, OUTGOING)?,
             completion: Ring::new(fd, XDP_UMEM_PGOFF_COMPLETION_RING, offsets.cr, OUTGOING)?,
             chunks,
