@@ -21,11 +21,13 @@ def main() -> int:
     # Whatever else prints to standard output must not come between the results.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    signal.signal(signal.SIGINT, _stop)
     request: Dict[str, Any] = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_the_command, daemon=True).start()
     try:
         _run(request, answers)
     except NicforgeError as error:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # The command ends as soon as it has read this.
         _say(answers, error=str(error), is_input=isinstance(error, (ClusterError, ConfigError)))
     except KeyboardInterrupt:
         return 130
@@ -55,6 +57,12 @@ def _check_build(what: str, of_command: Optional[str], of_package: Optional[str]
 def _say(answers: TextIO, **what: Any) -> None:
     answers.write(json.dumps(what) + "\n")
     answers.flush()
+
+
+def _stop(*_: Any) -> None:
+    """Ends the run. A terminal interrupts this and the command, whose end interrupts again: once is enough."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _end_with_the_command() -> None:

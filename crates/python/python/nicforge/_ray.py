@@ -57,8 +57,7 @@ def connected(address: Optional[str]) -> Iterator[Any]:
             raise ClusterError(f"{address}: Ray is connected already; leave the address out, or call ray.shutdown() first")
         yield ray
         return
-    where = address or os.environ.get("RAY_ADDRESS") or "auto"
-    _reach.check(where)
+    where = _reach.reachable(address or os.environ.get("RAY_ADDRESS") or "auto")
     try:
         ray.init(address=where, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as cause:  # Ray raises errors of many kinds here.
