@@ -8,18 +8,20 @@
 //! third kind of gateway shows what packet sockets cost without any NIC: it copies frames from one to
 //! the other and translates nothing. Needs root, iperf3 and nft; says so where they are not.
 
+#[path = "gateways/mod.rs"]
+mod gateways;
 #[allow(dead_code)] // This needs a part of it.
 #[path = "../crates/cli/tests/live/support/netns.rs"]
 mod netns;
 #[path = "../crates/wire/tests/common/skip.rs"]
 mod skip;
 
-use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use gateways::{KERNEL_DOWN, KERNEL_UP, shell, soft_interrupts, used};
 use netns::{Hosts, has};
 use nicforge_interfaces::Interfaces;
 use nicforge_platform::live::ports::{PacketPort, Port};
@@ -31,8 +33,6 @@ const SECONDS: u32 = 3;
 const ROUNDS: usize = 3;
 /// How much longer one may take.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// A second in proc(5).
-const TICKS: f64 = 100.0;
 /// Longer than any segment of a stack.
 const LONGEST: usize = 1 << 20;
 
@@ -41,36 +41,6 @@ const LONGEST: usize = 1 << 20;
 struct Measured {
     rate: f64,
     per_second: f64,
-}
-
-/// Seconds of processor time by /proc/ID/stat: of the process, and of its children that ended.
-fn used(id: u32) -> (f64, f64) {
-    let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-    // Behind the name, which may hold anything: state is field 3, utime 14, stime, cutime, cstime.
-    let fields: Vec<f64> = stat
-        .rsplit(')')
-        .next()
-        .unwrap_or_default()
-        .split_whitespace()
-        .map(|field| field.parse().unwrap_or(0.0))
-        .collect();
-    let of = |from: usize| fields.get(from..from + 2).map_or(0.0, |f| f[0] + f[1]) / TICKS;
-    (of(11), of(13))
-}
-
-/// Seconds that ksoftirqd, which does what no program's own time is left for, has run so far.
-fn soft_interrupts() -> f64 {
-    let named = |id: &String| {
-        let name = fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
-        name.starts_with("ksoftirqd")
-    };
-    let ran = |id: String| {
-        let stat = fs::read_to_string(format!("/proc/{id}/schedstat")).ok()?;
-        stat.split_whitespace().next()?.parse::<f64>().ok()
-    };
-    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let names = all.filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter(named).filter_map(ran).sum::<f64>() / 1e9
 }
 
 /// The bench: two hosts, and whether it shall end.
@@ -100,7 +70,7 @@ impl Bench {
     /// Streams one way; `gateway` is the process whose time counts too.
     fn stream(&self, gateway: Option<u32>, more: &[&str]) -> Option<Measured> {
         let me = std::process::id();
-        let time = || gateway.map_or(0.0, |id| used(id).0) + used(me).1 + soft_interrupts();
+        let time = || gateway.map_or(0.0, |id| used(id).own) + used(me).of_children + soft_interrupts();
         // The server needs a moment before it listens.
         for _ in 0..20 {
             if self.ends() {
@@ -141,17 +111,10 @@ impl Bench {
 
     /// Through the kernel.
     fn kernel(&self) -> Result<[Option<Measured>; 2], String> {
-        self.shell("gateway", KERNEL_UP)?;
+        shell(&self.hosts, "gateway", KERNEL_UP)?;
         let measured = self.both_ways(None);
-        self.shell("gateway", KERNEL_DOWN)?;
+        shell(&self.hosts, "gateway", KERNEL_DOWN)?;
         Ok(measured)
-    }
-
-    /// Runs a line of commands on a host; what it said if it failed.
-    fn shell(&self, host: &str, script: &str) -> Result<(), String> {
-        let mut shell: Command = self.hosts.on(host, "sh");
-        let output = shell.args(["-ec", script]).output().unwrap();
-        if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).trim().to_string()) }
     }
 
     fn nicforge(&self, example: &str, interface: &str) -> [Option<Measured>; 2] {
@@ -178,7 +141,7 @@ impl Bench {
         ];
         for (host, address, mac) in both {
             let script = format!("ip neigh replace {address} lladdr {mac} dev eth0");
-            self.shell(host, &script).unwrap();
+            shell(&self.hosts, host, &script).unwrap();
         }
         let ports =
             self.hosts.run("gateway", || ["nf-inside", "nf-outside"].map(|name| PacketPort::open(name).unwrap()));
@@ -190,7 +153,7 @@ impl Bench {
         });
         for (host, address, _) in both {
             let script = format!("ip neigh del {address} dev eth0");
-            self.shell(host, &script).unwrap();
+            shell(&self.hosts, host, &script).unwrap();
         }
         measured
     }
@@ -227,15 +190,6 @@ fn pass(from: &mut PacketPort, to: &mut PacketPort) -> usize {
     frames
 }
 
-const KERNEL_UP: &str = "\
-    ip addr add 10.99.1.1/24 dev nf-inside; ip addr add 10.99.2.1/24 dev nf-outside; \
-    sysctl -qw net.ipv4.ip_forward=1; \
-    nft add table ip nat; \
-    nft 'add chain ip nat out { type nat hook postrouting priority 100; }'; \
-    nft add rule ip nat out oifname nf-outside masquerade";
-const KERNEL_DOWN: &str = "\
-    nft delete table ip nat; sysctl -qw net.ipv4.ip_forward=0; \
-    ip addr flush dev nf-inside; ip addr flush dev nf-outside";
 const WHOLE: &str = "nat-segments.toml";
 const CUT: &str = "nat-netns.toml";
 
