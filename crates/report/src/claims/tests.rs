@@ -84,7 +84,9 @@ fn all_forms_have_every_claim_and_text_is_made_safe() {
     let judged = [value(100.0)];
     let table = claims_table(&judged);
     assert!(table.contains("rxb-10    NAT <a|b>  100        90 ± 2.0   0.90   within 10 %"), "{table}");
-    let page = claims_page(&judged, "T", "A", "S");
+    let blind = [("rxb-02".to_owned(), Ok(record())), ("rxb-03".to_owned(), Err("not run yet".to_owned()))];
+    let page = claims_page(&judged, &blind, ["T", "A", "S"]);
+    assert!(page.contains("<summary>rxb-02, no published value</summary>") && page.contains("<p>not run yet</p>"));
     assert!(page.contains("NAT &lt;a|b&gt;") && !page.contains("<a|b>"));
     let markdown = claims_markdown(&judged, "# Open\n");
     assert!(markdown.contains("| NAT <a\\|b> | 100 | 90 ± 2.0 | 0.90 | within 10 % | because |"), "{markdown}");
