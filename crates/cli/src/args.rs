@@ -62,6 +62,10 @@ pub enum Command {
     #[cfg(target_os = "linux")]
     #[command(after_help = crate::nvme::NVME_EXAMPLES)]
     Nvme(crate::nvme::NvmeOptions),
+    /// Be a NIC under the kernel's own TCP that encrypts TLS records, and run programs over it
+    #[cfg(target_os = "linux")]
+    #[command(after_help = crate::ktls::KTLS_EXAMPLES)]
+    Ktls(crate::ktls::KtlsOptions),
     /// Write a capture (pcap) from a traffic source
     #[command(after_help = CAPTURE_EXAMPLES)]
     Capture(CaptureOptions),

@@ -13,6 +13,8 @@ use nicforge_report::ReportError;
 use thiserror::Error;
 
 #[cfg(target_os = "linux")]
+use crate::ktls::KtlsError;
+#[cfg(target_os = "linux")]
 use crate::nvme::NvmeError;
 use crate::output::tell;
 
@@ -58,6 +60,10 @@ pub enum CliError {
     #[cfg(target_os = "linux")]
     #[error(transparent)]
     Nvme(#[from] crate::nvme::NvmeError),
+    /// A NIC under the kernel's TCP.
+    #[cfg(target_os = "linux")]
+    #[error(transparent)]
+    Ktls(#[from] crate::ktls::KtlsError),
     /// A finished point cannot be kept, or not be looked for.
     #[error(transparent)]
     Kept(#[from] KeptError),
@@ -104,6 +110,8 @@ impl CliError {
             CliError::Point { cause, .. } => cause.is_input(),
             #[cfg(target_os = "linux")]
             CliError::Nvme(NvmeError::Image(_) | NvmeError::File { .. } | NvmeError::Length { .. }) => true,
+            #[cfg(target_os = "linux")]
+            CliError::Ktls(KtlsError::NoNic(_)) => true,
             CliError::Run(RunError::Config(_) | RunError::AddressSpace { .. }) => true,
             CliError::Run(RunError::Build(error)) => is_input_of_host(error),
             CliError::Run(RunError::Source(error)) => is_input_of_source(error),

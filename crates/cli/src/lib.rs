@@ -18,6 +18,8 @@ mod error;
 mod estimate;
 mod examples;
 mod input;
+#[cfg(target_os = "linux")]
+mod ktls;
 mod list;
 #[cfg(target_os = "linux")]
 mod live;
@@ -91,6 +93,8 @@ pub fn main(registry: Registry) -> ExitCode {
         Command::Tcpdump(options) => sockets::tcpdump(options),
         #[cfg(target_os = "linux")]
         Command::Nvme(options) => nvme::nvme(options),
+        #[cfg(target_os = "linux")]
+        Command::Ktls(options) => ktls::ktls(options),
         Command::Capture(options) => capture::capture(options),
         Command::P4(options) => return p4::p4(options),
         Command::New(options) => new::new(options),

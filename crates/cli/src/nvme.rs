@@ -19,7 +19,7 @@ use thiserror::Error;
 
 use crate::error::CliError;
 use crate::network::NetworkOptions;
-use crate::output::print;
+use crate::output::{print, show_counters};
 use crate::sockets::SocketsError;
 
 /// The name of a target's subsystem, if none is given.
@@ -149,7 +149,7 @@ fn read(options: &CopyOptions) -> Result<(), CliError> {
     let mut disk = connect(options)?;
     let file = File::create(path).map_err(wrong)?;
     disk.read_all(|at, bytes| file.write_all_at(bytes, at)).map_err(NvmeError::Disk)?;
-    show(&format!("{} bytes read", disk.bytes()), &disk.counters())
+    show_counters(&format!("{} bytes read", disk.bytes()), &disk.counters())
 }
 
 fn write(options: &CopyOptions) -> Result<(), CliError> {
@@ -162,18 +162,12 @@ fn write(options: &CopyOptions) -> Result<(), CliError> {
         return Err(NvmeError::Length { path: path.clone(), bytes, disk: disk.bytes() }.into());
     }
     disk.write_all(bytes, |at, into| file.read_exact_at(into, at)).map_err(NvmeError::Disk)?;
-    show(&format!("{bytes} bytes written"), &disk.counters())
+    show_counters(&format!("{bytes} bytes written"), &disk.counters())
 }
 
 fn network(options: &NetworkOptions) -> Result<NetworkConfig, CliError> {
     let without = || CliError::Usage("NVMe/TCP needs a network: --interface or --tap, and --address".into());
     options.config()?.ok_or_else(without)
-}
-
-/// Prints what was done and what was counted.
-fn show(done: &str, counters: &[(String, u64)]) -> Result<(), CliError> {
-    let lines = counters.iter().map(|(name, count)| format!("{name:<32} {count}\n"));
-    print(&format!("{done}\n{}", lines.collect::<String>()))
 }
 
 fn serve(options: &ServeOptions) -> Result<(), CliError> {
@@ -198,5 +192,5 @@ fn serve(options: &ServeOptions) -> Result<(), CliError> {
     server.run(&stop).map_err(NvmeError::Target)?;
     let ended =
         server.last_failure().map_or_else(|| "ended".into(), |why| format!("the last connection that failed: {why}"));
-    show(&ended, &server.counters())
+    show_counters(&ended, &server.counters())
 }

@@ -12,6 +12,13 @@ pub fn print(text: &str) -> Result<(), CliError> {
     written.map_err(|cause| CliError::Write { what: "standard output".to_string(), cause })
 }
 
+/// Prints what was done and what was counted.
+#[cfg(target_os = "linux")]
+pub fn show_counters(done: &str, counters: &[(String, u64)]) -> Result<(), CliError> {
+    let lines = counters.iter().map(|(name, count)| format!("{name:<32} {count}\n"));
+    print(&format!("{done}\n{}", lines.collect::<String>()))
+}
+
 /// Writes `text` to standard error. Where nobody reads it (any more) what we do goes on, and ends as it
 /// would have.
 pub fn tell(text: &str) {

@@ -8,7 +8,7 @@ use nicforge_sockets::posix::{files, socket, tls};
 use rustix::io::Errno;
 
 use crate::records::{receive_record, record_type};
-use crate::{counted, counted_or_signal, fail, kernel, ours};
+use crate::{counted, counted_or_signal, fail, kernel, ours, under};
 
 /// A program's buffer as a list of one.
 fn one(buffer: *const c_void, len: size_t) -> [iovec; 1] {
@@ -19,7 +19,7 @@ fn one(buffer: *const c_void, len: size_t) -> [iovec; 1] {
 ///
 /// # Safety
 /// `list` is valid for `count` entries.
-unsafe fn many<'a>(list: *const iovec, count: usize) -> Result<&'a [iovec], Errno> {
+pub(crate) unsafe fn many<'a>(list: *const iovec, count: usize) -> Result<&'a [iovec], Errno> {
     if count > libc::UIO_MAXIOV as usize {
         return Err(Errno::INVAL);
     }
@@ -63,7 +63,10 @@ pub unsafe extern "C" fn readv(number: c_int, list: *const iovec, count: c_int) 
 /// As of the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn write(number: c_int, buffer: *const c_void, len: size_t) -> ssize_t {
-    let Some(socket) = ours(number) else { return kernel!(SYS_write, number, buffer, len) as ssize_t };
+    let Some(socket) = ours(number) else {
+        // SAFETY: the same contract.
+        return unsafe { under::write(number, buffer, len) };
+    };
     let buffer = one(buffer, len);
     // SAFETY: the program's buffer.
     counted_or_signal(transmit(number, &socket, unsafe { Buffers::new(&buffer) }, 0), 0)
@@ -75,7 +78,10 @@ pub unsafe extern "C" fn write(number: c_int, buffer: *const c_void, len: size_t
 /// As of the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn writev(number: c_int, list: *const iovec, count: c_int) -> ssize_t {
-    let Some(socket) = ours(number) else { return kernel!(SYS_writev, number, list, count) as ssize_t };
+    let Some(socket) = ours(number) else {
+        // SAFETY: the same contract.
+        return unsafe { under::writev(number, list, count) };
+    };
     // SAFETY: the program's buffers.
     let list = unsafe { many(list, count as usize).map(|list| Buffers::new(list)) };
     counted_or_signal(list.and_then(|list| transmit(number, &socket, list, 0)), 0)
@@ -142,7 +148,8 @@ pub unsafe extern "C" fn sendto(
     to_len: socklen_t,
 ) -> ssize_t {
     let Some(socket) = ours(number) else {
-        return kernel!(SYS_sendto, number, buffer, len, flags, to, to_len) as ssize_t;
+        // SAFETY: the same contract.
+        return unsafe { under::sendto(number, buffer, len, flags, to, to_len) };
     };
     if flags & libc::MSG_FASTOPEN != 0 {
         return fail(Errno::OPNOTSUPP) as ssize_t;
@@ -215,7 +222,10 @@ unsafe fn adopt_received(message: *const msghdr) {
 /// As of the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sendmsg(number: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
-    let Some(socket) = ours(number) else { return kernel!(SYS_sendmsg, number, message, flags) as ssize_t };
+    let Some(socket) = ours(number) else {
+        // SAFETY: the same contract.
+        return unsafe { under::sendmsg(number, message, flags) };
+    };
     if message.is_null() {
         return fail(Errno::FAULT) as ssize_t;
     }
@@ -301,7 +311,10 @@ pub unsafe extern "C" fn sendfile(to: c_int, from: c_int, offset: *mut off_t, co
     if ours(from).is_some() {
         return fail(Errno::INVAL) as ssize_t;
     }
-    let Some(socket) = ours(to) else { return kernel!(SYS_sendfile, to, from, offset, count) as ssize_t };
+    let Some(socket) = ours(to) else {
+        // SAFETY: the same contract.
+        return unsafe { under::sendfile(to, from, offset, count) };
+    };
     // SAFETY: the program's pointer, or null.
     counted_or_signal(files::send_file(to, &socket, from, unsafe { offset.as_mut() }, count), 0)
 }
@@ -333,59 +346,4 @@ pub unsafe extern "C" fn splice(
         return fail(Errno::INVAL) as ssize_t;
     }
     kernel!(SYS_splice, from, from_offset, to, to_offset, len, flags) as ssize_t
-}
-
-/// `read` of programs built with `_FORTIFY_SOURCE`.
-///
-/// # Safety
-/// As of the C library.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __read_chk(number: c_int, buffer: *mut c_void, len: size_t, room: size_t) -> ssize_t {
-    fortify(len, room);
-    // SAFETY: the same contract.
-    unsafe { read(number, buffer, len) }
-}
-
-/// `recv` of programs built with `_FORTIFY_SOURCE`.
-///
-/// # Safety
-/// As of the C library.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __recv_chk(
-    number: c_int,
-    buffer: *mut c_void,
-    len: size_t,
-    room: size_t,
-    flags: c_int,
-) -> ssize_t {
-    fortify(len, room);
-    // SAFETY: the same contract.
-    unsafe { recv(number, buffer, len, flags) }
-}
-
-/// `recvfrom` of programs built with `_FORTIFY_SOURCE`.
-///
-/// # Safety
-/// As of the C library.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __recvfrom_chk(
-    number: c_int,
-    buffer: *mut c_void,
-    len: size_t,
-    room: size_t,
-    flags: c_int,
-    from: *mut sockaddr,
-    from_len: *mut socklen_t,
-) -> ssize_t {
-    fortify(len, room);
-    // SAFETY: the same contract.
-    unsafe { recvfrom(number, buffer, len, flags, from, from_len) }
-}
-
-/// Ends the program, as the C library does, before a buffer overflows.
-fn fortify(len: size_t, room: size_t) {
-    if len > room {
-        // SAFETY: ends the process.
-        unsafe { libc::abort() };
-    }
 }

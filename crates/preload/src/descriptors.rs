@@ -1,6 +1,7 @@
 //! Copies, flags and ends of descriptors.
 
 use libc::{c_int, c_uint, c_ulong};
+use nicforge_sockets::kernel::program;
 use nicforge_sockets::layout::State;
 use nicforge_sockets::posix::{data, link, options, process, table};
 use rustix::io::Errno;
@@ -25,6 +26,9 @@ pub extern "C" fn close(number: c_int) -> c_int {
             return 0;
         }
         closing(number);
+    }
+    if program::is_used(number) && process::own_tables() {
+        program::forget(number);
     }
     kernel!(SYS_close, number) as c_int
 }
@@ -73,6 +77,9 @@ pub extern "C" fn dup(number: c_int) -> c_int {
 
 /// Notes a copy.
 fn copied(number: c_int, copy: c_int) -> c_int {
+    if copy >= 0 && (program::is_used(number) || program::is_used(copy)) && process::own_tables() {
+        program::copied(number, copy);
+    }
     if copy >= 0
         && let Some(socket) = ours(number)
         && process::own_tables()

@@ -7,9 +7,11 @@
 
 mod data;
 mod descriptors;
+mod fortified;
 mod life;
 mod names;
 mod records;
+mod under;
 
 use libc::{c_int, c_long, ssize_t};
 use nicforge_sockets::posix::{socket::Socket, table};

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_char};
 
 use libc::c_int;
+use nicforge_sockets::kernel::program;
 use nicforge_sockets::posix::process;
 
 use crate::kernel;
@@ -12,6 +13,7 @@ use crate::kernel;
 static BEGIN: extern "C" fn() = {
     extern "C" fn begin() {
         process::begin();
+        program::begin();
     }
     begin
 };

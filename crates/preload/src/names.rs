@@ -6,7 +6,7 @@ use libc::{c_int, sockaddr, socklen_t};
 use nicforge_sockets::posix::{accept, address, files, gone, link, options, policy, socket};
 use rustix::io::Errno;
 
-use crate::{done, fail, kernel, ours};
+use crate::{done, fail, kernel, ours, under};
 
 /// Bits of a socket's type that are its flags.
 const FLAGS: c_int = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
@@ -167,7 +167,8 @@ pub unsafe extern "C" fn setsockopt(
     match ours(number) {
         // SAFETY: the same contract.
         Some(socket) => done(unsafe { options::set(number, &socket, level, name, value, len) }),
-        None => kernel!(SYS_setsockopt, number, level, name, value, len) as c_int,
+        // SAFETY: the same contract.
+        None => unsafe { under::setsockopt(number, level, name, value, len) },
     }
 }
 

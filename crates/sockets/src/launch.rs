@@ -41,6 +41,15 @@ pub fn library() -> Result<PathBuf, LaunchError> {
 
 /// The command that runs a program over the service at `path`.
 pub fn command(path: &Path, program: &[OsString]) -> Result<Command, LaunchError> {
+    command_with(PATH_VARIABLE, path, program)
+}
+
+/// The command that runs a program over the kernel's TCP, and its TLS over the NIC whose socket is at `path`.
+pub fn command_over_kernel(path: &Path, program: &[OsString]) -> Result<Command, LaunchError> {
+    command_with(crate::kernel::program::PATH_VARIABLE, path, program)
+}
+
+fn command_with(variable: &str, path: &Path, program: &[OsString]) -> Result<Command, LaunchError> {
     let library = library()?;
     let [name, arguments @ ..] = program else {
         let cause = std::io::Error::from(std::io::ErrorKind::InvalidInput);
@@ -52,7 +61,7 @@ pub fn command(path: &Path, program: &[OsString]) -> Result<Command, LaunchError
         preload.push(others);
     }
     let mut command = Command::new(name);
-    command.args(arguments).env("LD_PRELOAD", preload).env(PATH_VARIABLE, path);
+    command.args(arguments).env("LD_PRELOAD", preload).env(variable, path);
     Ok(command)
 }
 

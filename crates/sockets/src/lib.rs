@@ -4,6 +4,7 @@ pub mod address;
 pub mod attach;
 pub mod control;
 pub mod direct;
+pub mod kernel;
 pub mod launch;
 pub mod layout;
 pub mod observe;

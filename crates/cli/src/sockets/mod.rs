@@ -101,11 +101,13 @@ impl Place {
     /// The service's socket.
     pub(crate) fn path(&self) -> PathBuf {
         let named = self.service.clone().or_else(|| std::env::var_os(PATH_VARIABLE).map(PathBuf::from));
-        named.unwrap_or_else(|| {
-            let folder = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
-            folder.join("nicforge-sockets")
-        })
+        named.unwrap_or_else(|| runtime_folder().join("nicforge-sockets"))
     }
+}
+
+/// Where sockets of services are, if nothing else is said.
+pub(crate) fn runtime_folder() -> PathBuf {
+    std::env::var_os("XDG_RUNTIME_DIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
 }
 
 /// Runs a program over a service, which is started where none answers, or a service alone.

@@ -78,6 +78,46 @@ impl Segment {
     }
 }
 
+/// What a TCP header says, with or without payload behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpHeader {
+    /// The flow, from the frame's sender to its receiver.
+    pub flow: FlowKey,
+    /// Sequence number.
+    pub seq: Seq,
+    /// Sequence numbers that it takes: payload bytes, SYN and FIN.
+    pub len: usize,
+    /// The sender has everything before this.
+    pub acknowledges: Option<Seq>,
+    /// SYN.
+    pub begins: bool,
+    /// RST.
+    pub resets: bool,
+}
+
+impl TcpHeader {
+    /// Finds a whole TCP header.
+    pub fn find(frame: &[u8]) -> Option<Self> {
+        let summary = parse_frame(frame).ok()?;
+        if !summary.has_l4_header || summary.protocol != ip_protocol::TCP || summary.is_fragment() {
+            return None;
+        }
+        let view = TcpView::new(frame.get(usize::from(summary.l4_offset)..)?).ok()?;
+        let flags = view.flags();
+        let payload = (summary.l4_len as usize).saturating_sub(view.header_len());
+        let [begins, ends, resets, acknowledges] =
+            [TcpFlags::SYN, TcpFlags::FIN, TcpFlags::RST, TcpFlags::ACK].map(|flag| flags.contains(flag));
+        Some(Self {
+            flow: flow_of(&summary)?,
+            seq: Seq(view.sequence()),
+            len: payload + usize::from(begins) + usize::from(ends),
+            acknowledges: acknowledges.then(|| Seq(view.acknowledgment())),
+            begins,
+            resets,
+        })
+    }
+}
+
 /// Bytes of an IPv6 header, which its length field leaves out.
 const IPV6_BYTES: usize = 40;
 

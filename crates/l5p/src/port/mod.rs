@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 use nicforge_units::Time;
 
-pub use frame::Segment;
+pub use frame::{Segment, TcpHeader};
 pub use reports::{Reports, Stretch};
 pub use window::StreamMemory;
 

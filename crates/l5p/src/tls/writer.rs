@@ -1,7 +1,7 @@
 //! The driver half of TLS on transmit: frames records, leaves the tag to the NIC, and keeps the message map.
 
 use super::crypto::{TlsKeys, TlsState};
-use super::record::{ContentType, HEADER_BYTES, PLAINTEXT_BYTES_MAX, RecordHeader, TAG_BYTES, Version};
+use super::record::{ContentType, HEADER_BYTES, PLAINTEXT_BYTES_MAX, RecordHeader, Shape, TAG_BYTES, Version};
 use crate::context::Start;
 use crate::driver::{Layer5, MessageMap, TxMessageState};
 use crate::host::{HostBuffers, Piece};
@@ -11,6 +11,43 @@ use crate::sequence::Seq;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a record holds at most {PLAINTEXT_BYTES_MAX} bytes with padding, not {0}: write several")]
 pub struct RecordTooLong(pub usize);
+
+/// The bytes around a record's content before the NIC's work: they do not depend on keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Framed {
+    /// Header, and the nonce where it stands on the wire.
+    pub head: Vec<u8>,
+    /// Inner type where there is one, padding, an empty tag.
+    pub tail: Vec<u8>,
+}
+
+impl Framed {
+    /// The frame of record `number` with `data_bytes` of content. Padding exists in TLS 1.3 only.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordTooLong`].
+    pub fn new(
+        shape: Shape,
+        number: u64,
+        content: ContentType,
+        data_bytes: usize,
+        padding_bytes: usize,
+    ) -> Result<Self, RecordTooLong> {
+        let padding_bytes = if shape.has_inner_type { padding_bytes } else { 0 };
+        let plaintext = data_bytes + padding_bytes;
+        if plaintext > PLAINTEXT_BYTES_MAX {
+            return Err(RecordTooLong(plaintext));
+        }
+        let outer = if shape.has_inner_type { ContentType::DATA } else { content };
+        let payload_bytes = shape.overhead_bytes() - HEADER_BYTES + plaintext;
+        let mut head = RecordHeader { content: outer, payload_bytes }.to_bytes().to_vec();
+        head.extend_from_slice(&number.to_be_bytes()[..shape.explicit_bytes]);
+        let mut tail = if shape.has_inner_type { vec![content.0] } else { Vec::new() };
+        tail.resize(tail.len() + padding_bytes + TAG_BYTES, 0);
+        Ok(Self { head, tail })
+    }
+}
 
 /// Frames records around data that stays where it is: nothing is copied, nothing is encrypted, and a page of the page
 /// cache can be sent as it lies.
@@ -39,18 +76,8 @@ impl RecordWriter {
         data: Piece,
         padding_bytes: usize,
     ) -> Result<Vec<Piece>, RecordTooLong> {
-        let shape = self.state.shape();
-        let padding_bytes = if shape.has_inner_type { padding_bytes } else { 0 };
-        let plaintext = data.bytes as usize + padding_bytes;
-        if plaintext > PLAINTEXT_BYTES_MAX {
-            return Err(RecordTooLong(plaintext));
-        }
-        let outer = if shape.has_inner_type { ContentType::DATA } else { content };
-        let payload_bytes = shape.overhead_bytes() - HEADER_BYTES + plaintext;
-        let mut head = RecordHeader { content: outer, payload_bytes }.to_bytes().to_vec();
-        head.extend_from_slice(&self.number.to_be_bytes()[..shape.explicit_bytes]);
-        let mut tail = if shape.has_inner_type { vec![content.0] } else { Vec::new() };
-        tail.resize(tail.len() + padding_bytes + TAG_BYTES, 0);
+        let Framed { head, tail } =
+            Framed::new(self.state.shape(), self.number, content, data.bytes as usize, padding_bytes)?;
         let mut pieces = vec![buffers.place(&head), data, buffers.place(&tail)];
         pieces.retain(|piece| piece.bytes > 0);
         self.map.push(self.number, pieces.clone());

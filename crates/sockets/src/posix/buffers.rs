@@ -17,7 +17,7 @@ impl<'a> Buffers<'a> {
     }
 
     /// Refuses null pointers as the kernel does.
-    pub(super) fn check(&self) -> Result<(), Errno> {
+    pub(crate) fn check(&self) -> Result<(), Errno> {
         let is_null = |buffer: &libc::iovec| buffer.iov_base.is_null() && buffer.iov_len > 0;
         if self.0.iter().any(is_null) { Err(Errno::FAULT) } else { Ok(()) }
     }
@@ -28,7 +28,7 @@ impl<'a> Buffers<'a> {
     }
 
     /// Calls `each` with the parts of `len` bytes after the first `skip`, and where each lies among them.
-    pub(super) fn parts(&self, mut skip: usize, len: usize, mut each: impl FnMut(*mut u8, usize, usize)) {
+    pub(crate) fn parts(&self, mut skip: usize, len: usize, mut each: impl FnMut(*mut u8, usize, usize)) {
         let mut done = 0;
         for buffer in self.0 {
             let skipped = skip.min(buffer.iov_len);

@@ -132,14 +132,19 @@ pub fn present() -> Option<Arc<Link>> {
     (marker.load(Ordering::Acquire) == MADE).then(|| LINK.load_full()).flatten()
 }
 
-/// Moves a descriptor to a high number.
+/// Moves a descriptor of the library to a high number, and keeps programs from closing it.
 fn aside(descriptor: OwnedFd) -> OwnedFd {
+    let descriptor = out_of_the_way(descriptor);
+    table::protect(descriptor.as_raw_fd());
+    descriptor
+}
+
+/// Moves a descriptor to a high number.
+pub(crate) fn out_of_the_way(descriptor: OwnedFd) -> OwnedFd {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
     let from = NUMBER_FROM.min((limit as i64 - 16).max(3) as i32);
     let moved = rustix::io::fcntl_dupfd_cloexec(&descriptor, from);
-    let descriptor = moved.unwrap_or(descriptor);
-    table::protect(descriptor.as_raw_fd());
-    descriptor
+    moved.unwrap_or(descriptor)
 }
 
 impl Link {

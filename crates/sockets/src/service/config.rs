@@ -43,7 +43,7 @@ impl ServiceError {
 }
 
 /// The Unix socket where applications come in. A socket file without a living service is replaced.
-pub(super) fn open_door(path: &Path) -> Result<OwnedFd, ServiceError> {
+pub(crate) fn open_door(path: &Path) -> Result<OwnedFd, ServiceError> {
     let doing = |what: &str| ServiceError::of(format!("{what} {}", path.display()));
     let address = SocketAddrUnix::new(path).map_err(doing("naming"))?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

@@ -40,7 +40,7 @@ pub use view::{ApplicationView, HostView, SocketView, View};
 use accept::Held;
 use application::Application;
 use bindings::Bindings;
-use config::open_door;
+pub(crate) use config::open_door;
 use flow::Flow;
 use source::Source;
 

@@ -109,7 +109,7 @@ impl Default for Secure {
 }
 
 /// Time that this thread has worked.
-fn worked() -> Time {
+pub(crate) fn worked() -> Time {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Time::from_ns(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }

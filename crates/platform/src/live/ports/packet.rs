@@ -104,6 +104,24 @@ impl PacketPort {
         PacketPort::opened(name, Takes::All)
     }
 
+    /// As [`open`](Self::open), for one whose frames reach the system's stack by another device: it must not take them
+    /// here, too.
+    ///
+    /// # Errors
+    /// As of `open`, and where the system answers neighbours on the interface.
+    pub fn open_beside_stack(name: &str) -> Result<PacketPort, LiveError> {
+        let port = PacketPort::open(name)?;
+        let has_arp = system::has_arp(port.socket.as_fd(), name);
+        if has_arp.map_err(LiveError::of(format!("interface {name}")))? {
+            return Err(LiveError::Interface {
+                name: name.to_owned(),
+                problem: "the kernel answers on it for its own addresses, so frames would pass the NIC by".into(),
+                remedy: format!("take that away: ip link set {name} arp off"),
+            });
+        }
+        Ok(port)
+    }
+
     /// Opens the interface `name` for frames out of it only.
     pub(super) fn sender(name: &str) -> Result<PacketPort, LiveError> {
         PacketPort::opened(name, Takes::Nothing)

@@ -99,14 +99,33 @@ pub fn hardware_address(socket: BorrowedFd<'_>, name: &str) -> io::Result<[u8; 6
 
 /// Whether frames can pass the interface `name`: it was brought up and has a carrier.
 pub fn is_up(socket: BorrowedFd<'_>, name: &str) -> io::Result<bool> {
+    let flags = interface_flags(socket, name)?;
+    Ok(flags & libc::IFF_UP != 0 && has_carrier(socket, name, flags)?)
+}
+
+/// Whether the system's stack looks for neighbours on the interface `name`, and answers those that look for it.
+pub fn has_arp(socket: BorrowedFd<'_>, name: &str) -> io::Result<bool> {
+    Ok(interface_flags(socket, name)? & libc::IFF_NOARP == 0)
+}
+
+fn interface_flags(socket: BorrowedFd<'_>, name: &str) -> io::Result<c_int> {
     let mut request = interface_request(name)?;
     // SAFETY: SIOCGIFFLAGS reads the name of the request and writes its `ifru_flags`, both within
     // it.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS as _, &raw mut request) };
     done(result)?;
     // SAFETY: the call before filled in this member of the union.
-    let flags = c_int::from(unsafe { request.ifr_ifru.ifru_flags });
-    Ok(flags & libc::IFF_UP != 0 && has_carrier(socket, name, flags)?)
+    Ok(c_int::from(unsafe { request.ifr_ifru.ifru_flags }))
+}
+
+/// Gives the interface `name` a hardware address.
+pub fn set_hardware_address(socket: BorrowedFd<'_>, name: &str, mac: [u8; 6]) -> io::Result<()> {
+    let mut request = interface_request(name)?;
+    let mut address = libc::sockaddr { sa_family: libc::ARPHRD_ETHER, sa_data: [0; 14] };
+    address.sa_data.iter_mut().zip(mac).for_each(|(to, from)| *to = from as _);
+    request.ifr_ifru.ifru_hwaddr = address;
+    // SAFETY: SIOCSIFHWADDR reads the name and `ifru_hwaddr` of the request.
+    done(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFHWADDR as _, &raw mut request) })
 }
 
 /// Asks the driver (ETHTOOL_GLINK of linux/ethtool.h): the flag says it up to a second late.

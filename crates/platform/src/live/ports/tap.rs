@@ -60,6 +60,18 @@ impl TapPort {
     }
 }
 
+impl TapPort {
+    /// Gives the system's end this hardware address, in place of one that is new each time.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn with_hardware_address(self, mac: [u8; 6]) -> Result<TapPort, LiveError> {
+        let set = system::set_hardware_address(self.asks.as_fd(), self.link.name(), mac);
+        set.map_err(LiveError::of(format!("hardware address of {}", self.link.name())))?;
+        Ok(self)
+    }
+}
+
 impl Port for TapPort {
     fn receive(&mut self, budget: usize, each: &mut dyn FnMut(&[u8])) -> Result<usize, LiveError> {
         let mut frames = 0;
