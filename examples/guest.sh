@@ -1,7 +1,7 @@
 #!/bin/sh
 # A guest whose network adapter is plugged into a vhost_user port or a TAP device, under QEMU without hardware help (TCG).
 #
-#   guest.sh prepare DIR                   Debian's cloud kernel and a small initrd, into DIR
+#   guest.sh prepare DIR                   Debian's cloud kernel and a small initrd with nvme-cli, into DIR
 #   guest.sh run DIR SOCKET COMMAND [ADDRESS GATEWAY]
 #   guest.sh run DIR tap:NAME COMMAND [ADDRESS GATEWAY]
 #                                          boots it, runs COMMAND in it (sh), and ends
@@ -32,6 +32,19 @@ prepare() {
             esac
         done
     done
+    # Linux's command for disks, with the libraries that it needs; what has to be there anyway comes from this system.
+    for tool in nvme-cli libnvme1 libjson-c5; do
+        ls "$tool"_*.deb > /dev/null 2>&1 || apt-get download -q "$tool"
+        dpkg-deb -x "$tool"_*.deb package
+    done
+    cp package/usr/sbin/nvme tree/bin/nvme
+    LD_LIBRARY_PATH=$(find "$PWD/package" -name 'lib*.so*' -printf '%h:' | sort -u) ldd package/usr/sbin/nvme |
+        grep -o '/[^ ]*' | while read -r library; do
+            case $library in
+                */ld-linux*) mkdir -p "tree${library%/*}" && cp -L "$library" "tree$library" ;;
+                *) mkdir -p tree/lib && cp -L "$library" tree/lib/ ;;
+            esac
+        done
     cat > tree/init <<'INIT'
 #!/bin/busybox sh
 /bin/busybox --install -s /bin

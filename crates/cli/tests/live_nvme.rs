@@ -163,9 +163,10 @@ fn linux_as_a_host_writes_and_reads_our_disk() {
     let image = place.path().join("disk.img");
     std::fs::write(&image, vec![0; DISK_BYTES]).unwrap();
     let server = Served::start(&hosts, &image, "nf-guest", &[]);
-    let command = "echo transport=tcp,traddr=10.99.1.1,trsvcid=4420,nqn=nqn.2026-01.org.nicforge:disk,\
-                   hostnqn=nqn.2026-01.org.example:guest,hdr_digest,data_digest > /dev/nvme-fabrics\n\
-                   sleep 2; cat /sys/class/nvme/nvme0/model /sys/class/nvme/nvme0/state\n\
+    let command = "to='-t tcp -a 10.99.1.1 -s 4420 --hostnqn=nqn.2026-01.org.example:guest'\n\
+                   nvme discover $to\n\
+                   nvme connect $to -n nqn.2026-01.org.nicforge:disk --hdr-digest --data-digest\n\
+                   sleep 2; nvme list; cat /sys/class/nvme/nvme0/state\n\
                    head -c 16777216 /dev/urandom > /file; cat /file > /dev/nvme0n1; sync\n\
                    echo 3 > /proc/sys/vm/drop_caches; md5sum < /file; md5sum < /dev/nvme0n1";
     let said = guest(&hosts, &folder, command).output().unwrap();
@@ -174,7 +175,10 @@ fn linux_as_a_host_writes_and_reads_our_disk() {
     let mut sum = Command::new("md5sum");
     let sum = String::from_utf8(sum.arg(&image).output().unwrap().stdout).unwrap();
     assert_eq!(said.matches(&sum[..32]).count(), 2, "{said}\n{served}");
-    assert!(said.contains("Nicforge") && said.contains("live"), "{said}");
+    let listed = said.lines().find(|line| line.starts_with("/dev/nvme0n1")).unwrap_or_default();
+    eprintln!("{listed}");
+    assert!(listed.contains("Nicforge") && said.contains("live"), "{said}");
+    assert!(said.contains("subnqn:  nqn.2026-01.org.nicforge:disk"), "discovery names the subsystem: {said}");
     assert_eq!((count(&served, "digests_in_software"), count(&served, "copied_bytes")), (0, 0), "{served}");
 }
 
