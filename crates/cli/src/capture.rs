@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use nicforge_lab::job::about_capture;
 use nicforge_lab::run::options::Capture;
 use nicforge_lab::run::{RunError, traffic_source};
 use nicforge_lab::scenario::Assignment;
@@ -14,7 +15,6 @@ use nicforge_wire::traffic::{Line, TrafficSource};
 use crate::args::CaptureOptions;
 use crate::error::CliError;
 use crate::input::assignments;
-use crate::notes;
 use crate::output::{path_word, print, print_notes};
 use crate::outputs::{Made, Named, keep_apart, of_settings};
 
@@ -31,7 +31,7 @@ pub fn capture(options: &CaptureOptions) -> Result<(), CliError> {
     let line = Line::ethernet(BitRate::from_gbps(LINE_GBPS));
     let mut source = traffic_source(&settings, line, seed, 0, 1, false).map_err(RunError::from)?;
     if let (TrafficSource::Replay(replay), Some(pcap)) = (&source, &settings.read::<Capture>().pcap) {
-        let note = notes::about(Path::new(pcap), &replay.counts());
+        let note = about_capture(Path::new(pcap), &replay.counts());
         print_notes(note.as_slice());
     }
     let mut made = Made::default();

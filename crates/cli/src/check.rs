@@ -1,25 +1,25 @@
 //! `nicforge check`: validate a scenario and show what would run.
 
-use nicforge_lab::scenario::Point;
+use nicforge_lab::job::{Job, differing, plain};
 
 use crate::args::{CheckOptions, Overrides};
 use crate::error::CliError;
 use crate::estimate::amount;
-use crate::input::{Input, load};
-use crate::output::{columns, path_word, print, word};
+use crate::input::load;
+use crate::output::{columns, path_word, print, print_notes, word};
 
 /// Most points that are shown one by one.
 const SHOWN: usize = 40;
 
 /// Checks the scenario; runs and writes nothing.
 pub fn check(options: &CheckOptions) -> Result<(), CliError> {
-    let input = load(&options.scenario, &options.overrides, options.machine.as_deref())?;
-    input.print_notes();
+    let input = load(&options.scenario, &options.overrides, options.machine.as_deref(), 1)?;
+    print_notes(&input.notes);
     print(&describe(&input, options))
 }
 
-fn describe(input: &Input, options: &CheckOptions) -> String {
-    let Input { scenario, machine, points, .. } = input;
+fn describe(input: &Job, options: &CheckOptions) -> String {
+    let Job { scenario, machine, points, .. } = input;
     let mut text = format!("{}: {}\n", scenario.name, scenario.title);
     text.push_str(&format!("machine {} ({}), seed {}\n", machine.name, machine.file.display(), scenario.seed));
     let differs = differing(points);
@@ -59,25 +59,4 @@ fn run_command(options: &CheckOptions) -> String {
     command.extend(machine.map(|file| format!(" --machine {}", path_word(file))));
     command.extend(seed.iter().map(|seed| format!(" --seed {seed}")));
     command
-}
-
-/// The parameters that are not the same in all points.
-pub fn differing(points: &[Point]) -> Vec<&String> {
-    let Some((first, rest)) = points.split_first() else {
-        return Vec::new();
-    };
-    let differs = |key: &String| rest.iter().any(|point| point.params.get(key) != first.params.get(key));
-    first.params.keys().filter(|key| differs(key)).collect()
-}
-
-/// A parameter without the quotes of JSON.
-pub fn plain(value: &serde_json::Value) -> String {
-    match value {
-        serde_json::Value::String(text) => text.clone(),
-        serde_json::Value::Number(number) => match number.as_f64() {
-            Some(float) if !number.is_u64() => float.to_string(),
-            _ => number.to_string(),
-        },
-        other => other.to_string(),
-    }
 }

@@ -2,13 +2,12 @@
 
 use std::process::ExitCode;
 
-use nicforge_apps::AppError;
-use nicforge_lab::BuildError;
+use nicforge_lab::job::JobError;
 use nicforge_lab::kept::KeptError;
 #[cfg(target_os = "linux")]
 use nicforge_lab::live::LiveRunError;
-use nicforge_lab::run::{RunError, SourceError};
-use nicforge_options::{ConfigError, Place};
+use nicforge_lab::run::RunError;
+use nicforge_options::ConfigError;
 use nicforge_report::ReportError;
 use thiserror::Error;
 
@@ -27,15 +26,10 @@ pub enum CliError {
     /// The command line asks for what cannot be: what is wrong, and what would be right.
     #[error("{0}")]
     Usage(String),
-    /// A setting asks for what cannot run.
-    #[error("{place}: {cause}")]
-    Setting {
-        /// Where it stands.
-        place: Place,
-        /// Why it cannot.
-        cause: Box<RunError>,
-    },
-    /// A point's run failed.
+    /// A scenario cannot run, or its run failed.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// A point's run failed, on either ground.
     #[error("point {number} ({variant}): {cause}")]
     Point {
         /// Its number, from 1.
@@ -80,16 +74,6 @@ pub enum CliError {
     },
 }
 
-/// Whether files or settings of a host are wrong, and not what we made of them.
-fn is_input_of_host(error: &BuildError) -> bool {
-    matches!(error, BuildError::Routes(_) | BuildError::App(AppError::Servers { .. }) | BuildError::NoWorkCycles { .. })
-}
-
-/// Whether files or settings of traffic are wrong.
-fn is_input_of_source(error: &SourceError) -> bool {
-    !matches!(error, SourceError::ReplayTooLong { .. })
-}
-
 impl CliError {
     /// Prints the error and gives its exit code.
     pub fn report(&self) -> ExitCode {
@@ -106,21 +90,20 @@ impl CliError {
     /// Whether what was asked for is wrong, and not what we made of it.
     fn is_input(&self) -> bool {
         match self {
-            CliError::Config(_) | CliError::Usage(_) | CliError::Setting { .. } => true,
+            CliError::Config(_) | CliError::Usage(_) => true,
+            CliError::Job(error) => error.is_input(),
             CliError::Point { cause, .. } => cause.is_input(),
             #[cfg(target_os = "linux")]
             CliError::Nvme(NvmeError::Image(_) | NvmeError::File { .. } | NvmeError::Length { .. }) => true,
+            CliError::Run(error) => error.is_input(),
             #[cfg(target_os = "linux")]
             CliError::Ktls(KtlsError::NoNic(_)) => true,
-            CliError::Run(RunError::Config(_) | RunError::AddressSpace { .. }) => true,
-            CliError::Run(RunError::Build(error)) => is_input_of_host(error),
-            CliError::Run(RunError::Source(error)) => is_input_of_source(error),
             #[cfg(target_os = "linux")]
             CliError::Live(LiveRunError::Config(_) | LiveRunError::OnlySimulated { .. }) => true,
             #[cfg(target_os = "linux")]
-            CliError::Live(LiveRunError::Build(error)) => is_input_of_host(error),
+            CliError::Live(LiveRunError::Build(error)) => error.is_input(),
             #[cfg(target_os = "linux")]
-            CliError::Live(LiveRunError::Source(error)) => is_input_of_source(error),
+            CliError::Live(LiveRunError::Source(error)) => error.is_input(),
             _ => false,
         }
     }

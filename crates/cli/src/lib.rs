@@ -29,7 +29,6 @@ mod manual;
 #[cfg(target_os = "linux")]
 mod network;
 mod new;
-mod notes;
 #[cfg(target_os = "linux")]
 mod nvme;
 mod output;

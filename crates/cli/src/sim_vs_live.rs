@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use nicforge_lab::job::Job;
 use nicforge_lab::live::{LiveRun, check_live, run_point_live};
 use nicforge_lab::run::options::Clock;
 use nicforge_lab::run::{RunIo, run_point};
@@ -10,18 +11,18 @@ use nicforge_units::Time;
 
 use crate::args::SimVsLiveOptions;
 use crate::error::CliError;
-use crate::input::{Input, load};
+use crate::input::{files, load};
 use crate::output::{print, print_notes};
 use crate::outputs::{Made, keep_apart, of_report};
-use crate::run::{Place, closing, print_notes_of_runs};
+use crate::run::{Place, closing};
 
 /// Runs every point of the scenario, first simulated, then live.
 pub fn sim_vs_live(options: &SimVsLiveOptions) -> Result<(), CliError> {
-    let input = load(&options.scenario, &options.overrides, options.machine.as_deref())?;
+    let input = load(&options.scenario, &options.overrides, options.machine.as_deref(), 1)?;
     let name = format!("{}-sim-vs-live", input.scenario.name);
     let place = Place::of_next(options.out.as_deref(), &name);
     let folder = place.folder.as_path();
-    keep_apart(&input.files(), &of_report(folder))?;
+    keep_apart(&files(&input), &of_report(folder))?;
     if !options.force {
         place.refuse_other_run("")?;
     }
@@ -35,7 +36,7 @@ pub fn sim_vs_live(options: &SimVsLiveOptions) -> Result<(), CliError> {
         check_live(&point.settings).map_err(|cause| failed(index, cause.into()))?;
     }
     Made::default().folder_of_report(folder)?;
-    input.print_notes();
+    print_notes(&input.notes);
     note_about_cores(&input);
     let started = Instant::now();
     let (mut simulated, mut live) = (Vec::new(), Vec::new());
@@ -52,7 +53,7 @@ pub fn sim_vs_live(options: &SimVsLiveOptions) -> Result<(), CliError> {
         let LiveRun { metrics, cores, switches, .. } = run;
         live.push(LiveSide { metrics, cores, switches, core_count: settings.cores(), core_ghz });
     }
-    print_notes_of_runs(&input, &simulated);
+    print_notes(&input.notes_of_runs(&simulated));
     let mut record = input.record(simulated, None, started.elapsed().as_secs_f64());
     nicforge_report::compare(&mut record, live);
     let files = write_all(&record, folder)?;
@@ -67,7 +68,7 @@ pub fn sim_vs_live(options: &SimVsLiveOptions) -> Result<(), CliError> {
 }
 
 /// Threads that share a core wait for each other, which the simulation's do not.
-fn note_about_cores(input: &Input) {
+fn note_about_cores(input: &Job) {
     let most = input.points.iter().map(|point| point.settings.cores()).max();
     let threads = most.unwrap_or(0) + 2;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,7 +1,8 @@
-//! The lab: scenario → run → record.
+//! The lab: scenario → run → record. [`job`] puts the three together.
 
 mod assembly;
 mod counts;
+pub mod job;
 pub mod kept;
 #[cfg(target_os = "linux")]
 pub mod live;

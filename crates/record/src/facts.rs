@@ -79,6 +79,10 @@ impl Facts {
     }
 }
 
+/// What to do about a capture whose IPv4 header checksums are wrong.
+pub const CHECKSUM_REMEDY: &str = "a capture taken on the sending host may lack checksums that its NIC fills in \
+                                   later: capture at the receiver, or recompute them with `tcprewrite --fixcsum`";
+
 /// Reasons why a window does not show a steady state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Steadiness {

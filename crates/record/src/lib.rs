@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 
 pub use comparison::{ComparedRow, Comparison};
 pub use cores::CoreFigures;
-pub use facts::{Drift, Facts, Steadiness, Wire};
+pub use facts::{CHECKSUM_REMEDY, Drift, Facts, Steadiness, Wire};
 pub use interval::{CONFIDENCE, Difference, Interval, SIGNIFICANT, warmup_end};
 pub use metrics::{CpuTime, CyclesPerPacket, Latency, Metrics, TupleTimes, drop_fraction};
 pub use origin::{MachineFile, Overlay, RunOrigin};

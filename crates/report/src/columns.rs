@@ -175,6 +175,19 @@ pub fn metric_keys() -> Vec<&'static str> {
     all().map(|metric| metric.key).collect()
 }
 
+/// Each metric's key, words for it and unit.
+pub fn metric_names() -> Vec<(&'static str, &'static str, &'static str)> {
+    all().map(|metric| (metric.key, metric.label, metric.unit.name())).collect()
+}
+
+/// What was measured, by the keys of `points.csv`, in its order; drops by cause at the end.
+pub fn flat(metrics: &Metrics) -> Vec<(String, serde_json::Value)> {
+    let columns = METRICS.iter().chain([&NO_DROP]).chain(&OCCASIONAL);
+    let measured = columns.filter_map(|metric| Some((metric.key.to_owned(), (metric.get)(metrics)?.into())));
+    let drops = metrics.drops.iter().map(|(cause, count)| (format!("drops.{cause}"), (*count).into()));
+    measured.chain(drops).collect()
+}
+
 /// All metrics that at least one of `points` has.
 pub fn measured<'a>(points: impl Iterator<Item = &'a Metrics> + Clone) -> Vec<&'static Metric> {
     all().filter(|metric| is_measured(metric, &mut points.clone())).collect()

@@ -12,7 +12,7 @@ mod ranking;
 mod steps;
 mod window;
 
-pub use checksums::{CHECKSUM_REMEDY, unfinished_checksums};
+pub use checksums::unfinished_checksums;
 pub use over_time::{changes, switched};
 
 use nicforge_record::{PointRecord, Record};

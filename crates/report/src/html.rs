@@ -51,6 +51,12 @@ pub fn to_html(record: &Record) -> Result<String, ReportError> {
     Ok(page)
 }
 
+/// Findings and the summary, to stand in a page of somebody else's, such as a notebook.
+pub fn to_summary(record: &Record) -> String {
+    let title = escape(if record.title.is_empty() { &record.scenario } else { &record.title });
+    format!("<div class=\"nicforge\">\n<h3>{title}</h3>\n{}{}</div>\n", headline(record), summary(record))
+}
+
 /// Paragraphs, and commands where all lines of one are indented.
 fn asked(description: &str) -> String {
     let mut text = String::new();

@@ -22,12 +22,12 @@ use std::path::{Path, PathBuf};
 
 use nicforge_record::Record;
 
-pub use columns::{metric_keys, rate};
+pub use columns::{flat, metric_keys, metric_names, rate};
 pub use comparison::{LiveSide, compare, comparison_table};
 pub use csv::to_csv;
 pub use diff::{Diff, diff, diff_table, over_each_other};
-pub use findings::{CHECKSUM_REMEDY, Finding, findings};
-pub use html::to_html;
+pub use findings::{Finding, findings};
+pub use html::{to_html, to_summary};
 pub use terminal::table;
 
 /// A report cannot be read or written.
@@ -69,6 +69,14 @@ pub fn from_json(json: &str) -> Result<Record, ReportError> {
 /// that it is written to first.
 pub fn part_paths(folder: &Path) -> [(PathBuf, PathBuf); 3] {
     ["report.json", "points.csv", "report.html"].map(|name| (folder.join(format!(".{name}.part")), folder.join(name)))
+}
+
+/// A file of the report in `folder`, if that is of another run than `run`; of any if `run` is empty.
+pub fn report_of_another_run(folder: &Path, run: &str) -> Option<PathBuf> {
+    let (_, there) = part_paths(folder).into_iter().find(|(_, path)| path.is_file())?;
+    let record = std::fs::read_to_string(folder.join("report.json")).unwrap_or_default();
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap_or_default();
+    (run.is_empty() || record["origin"]["run"] != run).then_some(there)
 }
 
 /// Writes `report.json`, `points.csv` and `report.html` into `folder`, creating it.

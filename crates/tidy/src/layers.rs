@@ -5,7 +5,7 @@ use crate::scan::{item_end, line_of, words};
 use crate::tree::File;
 
 /// The crates, each of which may depend only on those before it.
-pub const LAYERS: [&str; 21] = [
+pub const LAYERS: [&str; 22] = [
     "record",
     "report",
     "units",
@@ -26,6 +26,7 @@ pub const LAYERS: [&str; 21] = [
     "p4runtime",
     "p4stage",
     "lab",
+    "python",
     "cli",
 ];
 /// Crates that stand apart: nobody depends on them and they depend on none of the layers.

@@ -81,7 +81,7 @@ pub fn of_claims(
         };
         if !scenarios.iter().any(|(name, ..)| *name == entry.run) {
             let path = scenario_file(file, entry)?;
-            let input = load(&path, &options.overrides, options.machine.as_deref())?;
+            let input = load(&path, &options.overrides, options.machine.as_deref(), 1)?;
             let point = |point: &Point| {
                 let (variant, params) = (point.variant.clone(), point.params.clone());
                 PointRecord { variant, params, ..PointRecord::default() }

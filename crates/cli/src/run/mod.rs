@@ -4,25 +4,25 @@ mod kept;
 mod overlay;
 mod place;
 mod progress;
-mod queue;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use nicforge_lab::job::{Job, Kept};
+use nicforge_lab::run::RunIo;
 use nicforge_lab::run::options::{Measure, Measurement, Run};
-use nicforge_lab::run::{PointRun, RunIo, merged, run_point};
 use nicforge_lab::scenario::Point;
 use nicforge_record::Record;
 use nicforge_report::{findings, table, to_json, write_all};
 use nicforge_wire::capture::part_of;
 
-use kept::Kept;
+use kept::{say_how_to_continue, say_what_is_there};
 pub use place::{Place, refuse_other_run};
 use progress::Progress;
 
 use crate::args::{Overrides, RunOptions};
 use crate::error::CliError;
-use crate::input::{Input, Task, load};
+use crate::input::load;
 use crate::output::{print, print_notes, tell};
 use crate::outputs::{Made, Named, keep_apart, of_report};
 
@@ -56,39 +56,38 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
 /// Runs the scenario and writes its report; prints notes and progress only.
 pub fn simulate(options: &RunOptions) -> Result<Done, CliError> {
     let overrides = with_precision(options);
-    let input = load(&options.scenario, &overrides, options.machine.as_deref())?;
+    let input = load(&options.scenario, &overrides, options.machine.as_deref(), options.seeds)?;
     let overlays = match &options.overlay {
         Some(file) => overlay::read(file, &input.points)?,
         None => Vec::new(),
     };
-    let tasks = input.tasks(options.seeds);
-    let keys = input.keys(&tasks)?;
-    let origin = input.origin(&keys, &overrides)?;
+    let keys = input.keys()?;
+    let origin = input.origin(&keys, option_env!("NICFORGE_COMMIT"))?;
     let place = Place::of(options.out.as_deref(), &input.scenario.name, &origin.run);
     let folder = place.folder.as_path();
     let mut made = check_outputs(&input, options, &place, &origin.run)?;
-    input.print_notes();
+    print_notes(&input.notes);
     let started = Instant::now();
     let anew = options.force || options.pcap_out.is_some();
     let kept = Kept::open(&place.points, keys, anew)?;
-    kept.say_what_is_there();
+    say_what_is_there(&kept);
     #[cfg(target_os = "linux")]
-    let _until_done = kept.say_what_is_there_on_signals()?;
-    let progress = Progress::new(&tasks, options);
-    let runs = run_tasks(&input, &tasks, options, (&progress, &kept));
+    let _until_done = kept::say_what_is_there_on_signals(&kept)?;
+    let progress = Progress::new(input.labels(), options);
+    let io = RunIo { pcap_out: options.pcap_out.clone() };
+    let runs = input.run(options.jobs, &io, Some(&kept), &progress);
     progress.finish();
     if runs.is_err() {
-        kept.say_how_to_continue();
+        say_how_to_continue(&kept);
         made.take_back();
     }
     let wall_seconds = started.elapsed().as_secs_f64();
-    let runs = runs?;
-    print_notes_of_runs(&input, &runs);
+    let runs = input.of_points(runs?);
+    print_notes(&input.notes_of_runs(&runs));
     let record = Record { overlays, ..input.record(runs, Some(origin), wall_seconds) };
-    let record = with_seeds(record, options.seeds);
     let unsteady = findings(&record).into_iter().filter(|finding| finding.rule == "unsteady");
     print_notes(&unsteady.map(|finding| finding.text).collect::<Vec<_>>());
-    let mut files = write_all(&record, folder).inspect_err(|_| kept.say_how_to_continue())?;
+    let mut files = write_all(&record, folder).inspect_err(|_| say_how_to_continue(&kept))?;
     let shown = place.link_latest();
     files.extend(options.pcap_out.clone());
     Ok(Done { record, files, shown })
@@ -97,27 +96,16 @@ pub fn simulate(options: &RunOptions) -> Result<Done, CliError> {
 /// Whether all points of the run are finished.
 pub fn is_finished(options: &RunOptions) -> Result<bool, CliError> {
     let overrides = with_precision(options);
-    let input = load(&options.scenario, &overrides, options.machine.as_deref())?;
-    let keys = input.keys(&input.tasks(options.seeds))?;
-    let origin = input.origin(&keys, &overrides)?;
+    let input = load(&options.scenario, &overrides, options.machine.as_deref(), options.seeds)?;
+    let keys = input.keys()?;
+    let origin = input.origin(&keys, option_env!("NICFORGE_COMMIT"))?;
     let place = Place::of(options.out.as_deref(), &input.scenario.name, &origin.run);
     // Looking for points would make their folder.
     Ok(place.points.is_dir() && Kept::open(&place.points, keys, false)?.is_whole())
 }
 
-/// What readers of the measurements must know.
-pub fn print_notes_of_runs(input: &Input, runs: &[PointRun]) {
-    for (point, run) in input.points.iter().zip(runs) {
-        let none = "no frame came in the window: use a larger window_ms, or more offered_gbps".to_owned();
-        let none = run.steadiness.no_frame_arrived.then_some(none);
-        for note in none.iter().chain(&run.steadiness.standstill) {
-            tell(&format!("note: {}: {note}\n", point.variant));
-        }
-    }
-}
-
 /// What the outputs need, seen to before anything runs.
-fn check_outputs(input: &Input, options: &RunOptions, place: &Place, run: &str) -> Result<Made, CliError> {
+fn check_outputs(input: &Job, options: &RunOptions, place: &Place, run: &str) -> Result<Made, CliError> {
     let mut files = of_report(&place.folder);
     let mut made = Made::default();
     let capture = options.pcap_out.as_ref().map(|pcap| (pcap, format!("--pcap-out {}", pcap.display())));
@@ -126,7 +114,7 @@ fn check_outputs(input: &Input, options: &RunOptions, place: &Place, run: &str) 
         files.extend([pcap, &part_of(pcap)].map(|path| Named::new(by, path)));
     }
     let overlay = options.overlay.iter().map(|file| Named::new("--overlay", file));
-    keep_apart(&input.files().into_iter().chain(overlay).collect::<Vec<_>>(), &files)?;
+    keep_apart(&crate::input::files(input).into_iter().chain(overlay).collect::<Vec<_>>(), &files)?;
     if !options.force {
         place.refuse_other_run(run)?;
     }
@@ -165,43 +153,6 @@ fn with_precision(options: &RunOptions) -> Overrides {
     overrides.set.extend(options.precision.map(|share| format!("precision={share}")));
     overrides.set.extend(options.max_window.as_ref().map(|ms| format!("max_window_ms={ms}")));
     overrides
-}
-
-/// The record says which seeds its metrics are means of.
-fn with_seeds(mut record: Record, seeds: u64) -> Record {
-    if seeds > 1 {
-        let all: Vec<u64> = (0..seeds).map(|number| record.seed.wrapping_add(number)).collect();
-        record.points.iter_mut().for_each(|point| point.seeds = all.clone());
-    }
-    record
-}
-
-/// Runs all of `tasks` that are not finished; one result for each point.
-fn run_tasks(
-    input: &Input,
-    tasks: &[Task<'_>],
-    options: &RunOptions,
-    (progress, kept): (&Progress, &Kept),
-) -> Result<Vec<PointRun>, CliError> {
-    let runs = queue::in_order(tasks.len(), options.jobs, |index| {
-        if let Some(run) = kept.take(index) {
-            progress.skip(index);
-            return Ok(run);
-        }
-        let Task { point, seed } = tasks[index];
-        let io = RunIo { pcap_out: options.pcap_out.clone() };
-        let mut tick = |share: f64, packets: u64| progress.tick(index, share, packets);
-        let point_run = run_point(&input.machine, &point.settings, seed, &io, &mut tick).map_err(|cause| {
-            let number = index / options.seeds as usize + 1;
-            CliError::Point { number, variant: point.variant.clone(), cause: Box::new(cause.into()) }
-        })?;
-        kept.keep(index, &point_run)?;
-        progress.done(index, &point_run.metrics);
-        Ok::<_, CliError>(point_run)
-    })?;
-    let mut runs = runs.into_iter();
-    let each = input.points.iter().filter_map(|_| merged(runs.by_ref().take(options.seeds as usize).collect()));
-    Ok(each.collect())
 }
 
 /// What was written, and what to do with it.

@@ -10,8 +10,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nicforge_report::part_paths;
-use serde_json::Value;
+use nicforge_report::report_of_another_run;
 
 use crate::error::CliError;
 use crate::output::print_notes;
@@ -64,14 +63,9 @@ impl Place {
 
 /// Refuses `folder` if there is a report in it that is not that of `run`; any if `run` is empty.
 pub fn refuse_other_run(folder: &Path, run: &str) -> Result<(), CliError> {
-    let Some((_, there)) = part_paths(folder).into_iter().find(|(_, path)| path.is_file()) else {
+    let Some(there) = report_of_another_run(folder, run) else {
         return Ok(());
     };
-    let record = std::fs::read_to_string(folder.join("report.json")).unwrap_or_default();
-    let record: Value = serde_json::from_str(&record).unwrap_or_default();
-    if !run.is_empty() && record["origin"]["run"] == run {
-        return Ok(());
-    }
     Err(CliError::Usage(format!(
         "--out {}: {} is of another run; name another folder, or replace it by --force",
         folder.display(),

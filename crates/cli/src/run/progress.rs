@@ -5,13 +5,10 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nicforge_lab::scenario::Point;
-use nicforge_record::Metrics;
+use nicforge_lab::job::{Finished, Watcher};
 use nicforge_report::rate;
 
 use crate::args::RunOptions;
-use crate::check::{differing, plain};
-use crate::input::Task;
 use crate::output::tell;
 
 /// Steps of the bar per point.
@@ -63,19 +60,27 @@ impl State {
 
 impl Progress {
     /// A bar when a person watches; else lines, unless all is to be quiet.
-    pub fn new(tasks: &[Task<'_>], options: &RunOptions) -> Progress {
+    pub fn new(labels: Vec<String>, options: &RunOptions) -> Progress {
         let watched = std::io::stderr().is_terminal() && !options.json;
-        let bar = (watched && !options.quiet).then(|| bar(tasks.len()));
+        let bar = (watched && !options.quiet).then(|| bar(labels.len()));
         Progress {
             lines: bar.is_none() && !options.quiet,
             bar,
-            labels: labels(tasks, options.seeds > 1),
-            state: Mutex::new(State { points: vec![(0.0, 0); tasks.len()], finished: 0, first_packet: None }),
+            state: Mutex::new(State { points: vec![(0.0, 0); labels.len()], finished: 0, first_packet: None }),
+            labels,
         }
     }
 
-    /// Point `index` has done `share` (0 to 1) of its run, `packets` so far.
-    pub fn tick(&self, index: usize, share: f64, packets: u64) {
+    /// Takes the bar off the screen.
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Watcher for Progress {
+    fn tick(&self, index: usize, share: f64, packets: u64) {
         let (Some(bar), Ok(mut state)) = (&self.bar, self.state.lock()) else {
             return;
         };
@@ -87,8 +92,7 @@ impl Progress {
         bar.set_position((state.done() * STEPS) as u64);
     }
 
-    /// Point `index` is done.
-    pub fn done(&self, index: usize, metrics: &Metrics) {
+    fn finished(&self, index: usize, by: Finished<'_>) {
         let finished = match self.state.lock() {
             Ok(mut state) => {
                 state.points[index].0 = 1.0;
@@ -97,23 +101,9 @@ impl Progress {
             }
             Err(_) => return,
         };
-        if self.lines {
-            tell(&format!("{finished}/{} {}: {:.2} Gbit/s\n", self.labels.len(), self.labels[index], rate(metrics)));
-        }
-    }
-
-    /// Point `index` was done by an earlier command.
-    pub fn skip(&self, index: usize) {
-        if let Ok(mut state) = self.state.lock() {
-            state.points[index].0 = 1.0;
-            state.finished += 1;
-        }
-    }
-
-    /// Takes the bar off the screen.
-    pub fn finish(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+        if let (Finished::Now(run), true) = (by, self.lines) {
+            let rate = rate(&run.metrics);
+            tell(&format!("{finished}/{} {}: {rate:.2} Gbit/s\n", self.labels.len(), self.labels[index]));
         }
     }
 }
@@ -127,19 +117,6 @@ fn bar(points: usize) -> ProgressBar {
     bar.set_message(format!("0/{points} points, setting up"));
     bar.enable_steady_tick(Duration::from_millis(250));
     bar
-}
-
-/// Each point by its variant, by what differs between the points, and by its seed where that does.
-fn labels(tasks: &[Task<'_>], with_seeds: bool) -> Vec<String> {
-    let points: Vec<Point> = tasks.iter().map(|task| task.point.clone()).collect();
-    let differs = differing(&points);
-    let label = |Task { point, seed }: &Task<'_>| {
-        let params = point.params.iter().filter(|(key, _)| differs.contains(key));
-        let params: Vec<String> = params.map(|(key, value)| format!(" {key}={}", plain(value))).collect();
-        let seed = if with_seeds { format!(" seed={seed}") } else { String::new() };
-        format!("{}{}{seed}", point.variant, params.concat())
-    };
-    tasks.iter().map(label).collect()
 }
 
 #[cfg(test)]

@@ -72,13 +72,24 @@ impl Keys {
     }
 }
 
+static PROGRAM: OnceLock<String> = OnceLock::new();
+
+/// Says that `file` is the program: where a library of it is loaded by another one, such as Python. The first call counts.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn program_is(file: &Path) -> Result<(), KeptError> {
+    let digits = file_digits(file)?;
+    PROGRAM.get_or_init(|| digits);
+    Ok(())
+}
+
 /// The hash of the running program: another version or build may give other results.
 ///
 /// # Errors
 /// The program's file cannot be read.
 pub fn program_hash() -> Result<&'static str, KeptError> {
-    static HASH: OnceLock<String> = OnceLock::new();
-    if let Some(hash) = HASH.get() {
+    if let Some(hash) = PROGRAM.get() {
         return Ok(hash);
     }
     // The link leads to the file that runs, also when another one has taken its place since.
@@ -87,11 +98,16 @@ pub fn program_hash() -> Result<&'static str, KeptError> {
         true => link.to_path_buf(),
         false => std::env::current_exe().map_err(|cause| KeptError::read(Path::new("the program"), cause))?,
     };
+    let digits = file_digits(&path)?;
+    Ok(PROGRAM.get_or_init(|| digits))
+}
+
+fn file_digits(path: &Path) -> Result<String, KeptError> {
     let mut hash = Sha256::new();
-    add_bytes(&mut hash, &path)?;
+    add_bytes(&mut hash, path)?;
     let mut digits = hex(hash);
     digits.truncate(PROGRAM_DIGITS);
-    Ok(HASH.get_or_init(|| digits))
+    Ok(digits)
 }
 
 fn hex(hash: Sha256) -> String {

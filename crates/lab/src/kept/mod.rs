@@ -13,5 +13,5 @@
 mod key;
 mod store;
 
-pub use key::{Keys, hash_of, program_hash, sha256};
+pub use key::{Keys, hash_of, program_hash, program_is, sha256};
 pub use store::{Found, KeptError, Store};

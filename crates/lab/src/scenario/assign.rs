@@ -65,11 +65,33 @@ pub fn parse_override(text: &str, catalogue: &Catalogue) -> Result<Assignment, C
         let right = "write --set key=value, such as --set rx_entries=128";
         return Err(ConfigError::new(&place, "no `=` in it", right));
     };
-    let key = known_key(name.trim(), &place, catalogue)?;
-    let node = match parse_value(value.trim()) {
+    parse_setting(name.trim(), value.trim(), &place, catalogue)
+}
+
+/// The key `name` with the value that `text` says, set at `place`. Names and paths need no quotes.
+///
+/// # Errors
+/// There is no such key, or it does not take the value.
+pub fn parse_setting(name: &str, text: &str, place: &Place, catalogue: &Catalogue) -> Result<Assignment, ConfigError> {
+    let key = known_key(name, place, catalogue)?;
+    let node = match parse_value(text) {
         Some(node @ Node::Text(_)) => node,
         Some(node) if !key.takes_text() => node,
-        _ => Node::Text(value.trim().to_string()),
+        _ => Node::Text(text.to_string()),
     };
-    Assignment::new(key, &Located { place, node }, catalogue)
+    Assignment::new(key, &Located { place: place.clone(), node }, catalogue)
+}
+
+/// Adds `set` to `all`. A key that is set twice is an error: no order says which of the two counts.
+///
+/// # Errors
+/// `all` has another value for the key.
+pub fn push_once(all: &mut Vec<Assignment>, set: Assignment) -> Result<(), ConfigError> {
+    let same = |other: &&Assignment| other.key.name == set.key.name && other.value != set.value;
+    if let Some(other) = all.iter().find(same) {
+        let wrong = format!("`{}` is set by {}, too", set.key.name, other.place);
+        return Err(ConfigError::new(&set.place, wrong, "keep one of the two"));
+    }
+    all.push(set);
+    Ok(())
 }

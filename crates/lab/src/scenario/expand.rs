@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use nicforge_options::{Allowed, ConfigError, Place, Value};
 
-use super::{Assignment, Point, Scenario, Variant};
+use super::parse::check_points;
+use super::{Assignment, Point, Scenario, Sweep, Variant};
 use crate::machine::Machine;
 use crate::settings::{Catalogue, Settings};
 use crate::storm::MACHINE;
@@ -84,7 +85,13 @@ impl Scenario {
     }
 
     fn overridden(&self, overrides: &[Assignment]) -> Scenario {
-        let replaced = |name: &str| overrides.iter().any(|set| set.key.name == name);
+        let mut scenario = self.without(|name| overrides.iter().any(|set| set.key.name == name));
+        scenario.settings.extend_from_slice(overrides);
+        scenario
+    }
+
+    /// The same without the keys of which `replaced` says that others set them.
+    fn without(&self, replaced: impl Fn(&str) -> bool) -> Scenario {
         let mut scenario = self.clone();
         scenario.settings.retain(|set| !replaced(set.key.name));
         for variant in &mut scenario.variants {
@@ -94,8 +101,43 @@ impl Scenario {
         if let Some(sample) = &mut scenario.sample {
             sample.drawn.retain(|drawn| !replaced(drawn.key.name));
         }
-        scenario.settings.extend_from_slice(overrides);
         scenario
+    }
+
+    /// The same, swept over the values in each of `sweeps` as well. They replace what the file says of these keys.
+    ///
+    /// # Errors
+    /// Too many points, or no value, or one that is there twice.
+    pub fn swept_over(&self, sweeps: &[Vec<Assignment>]) -> Result<Scenario, ConfigError> {
+        let mut scenario = self.without(|name| sweeps.iter().flatten().any(|value| value.key.name == name));
+        for values in sweeps {
+            let Some(first) = values.first() else {
+                return Err(ConfigError::new(&Place::file(&self.file), "a sweep has no value", "give it one or more"));
+            };
+            for (index, value) in values.iter().enumerate() {
+                if values[..index].iter().any(|other| other.value == value.value) {
+                    let wrong = format!("the sweep of `{}` has {} twice", value.key.name, value.value);
+                    return Err(ConfigError::new(&value.place, wrong, "remove one of the two"));
+                }
+            }
+            scenario.sweep.push(Sweep { values: values.clone() });
+            check_points(&scenario, &first.place)?;
+        }
+        Ok(scenario)
+    }
+
+    /// Leaves out all variants but those with `names`.
+    ///
+    /// # Errors
+    /// There is no variant of a name.
+    pub fn keep_variants(&mut self, names: &[String]) -> Result<(), ConfigError> {
+        let known: Vec<String> = self.variants.iter().filter_map(Variant::written_name).collect();
+        if let Some(name) = names.iter().find(|name| !known.contains(name)) {
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            return Err(ConfigError::unknown(&Place::file(&self.file), "variant", name, &known));
+        }
+        self.variants.retain(|variant| variant.written_name().is_some_and(|name| names.contains(&name)));
+        Ok(())
     }
 
     /// Keys of `params`. Overridden keys stay, so that a report says what it was run with.

@@ -18,7 +18,7 @@ use nicforge_options::{ConfigError, Place, Value, read_text};
 
 use crate::settings::{Catalogue, Settings};
 
-pub use assign::{Assignment, parse_override};
+pub use assign::{Assignment, parse_override, parse_setting, push_once};
 #[cfg(target_os = "linux")]
 pub(crate) use expand::find_file;
 pub use parse::parse_scenario;
@@ -74,6 +74,15 @@ pub struct Variant {
     pub place: Place,
     /// What it overrides.
     pub settings: Vec<Assignment>,
+}
+
+impl Variant {
+    /// Its name, or that of the interface that it sets.
+    fn written_name(&self) -> Option<String> {
+        let interface =
+            || self.settings.iter().rfind(|set| set.key.name == "interface").map(|set| set.value.to_string());
+        self.name.clone().or_else(interface)
+    }
 }
 
 /// One key of `[sweep]` and its values.

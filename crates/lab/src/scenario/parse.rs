@@ -208,7 +208,7 @@ fn check_sweep_against_variants(scenario: &Scenario) -> Result<(), ConfigError> 
     Ok(())
 }
 
-fn check_points(scenario: &Scenario, sample: &Place) -> Result<(), ConfigError> {
+pub(super) fn check_points(scenario: &Scenario, sample: &Place) -> Result<(), ConfigError> {
     let mut points = scenario.variants.len().max(1);
     for sweep in &scenario.sweep {
         points = points.saturating_mul(sweep.values.len());

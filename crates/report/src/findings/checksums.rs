@@ -1,10 +1,6 @@
 //! Frames of captures that were dropped for checksums that their senders left to their NICs.
 
-use nicforge_record::{PointRecord, Record};
-
-/// What to do about a capture whose IPv4 header checksums are wrong.
-pub const CHECKSUM_REMEDY: &str = "a capture taken on the sending host may lack checksums that its NIC fills in \
-                                   later: capture at the receiver, or recompute them with `tcprewrite --fixcsum`";
+use nicforge_record::{CHECKSUM_REMEDY, PointRecord, Record};
 
 /// How many frames of a capture were dropped for their IPv4 header checksum, and what helps; in the point that
 /// dropped most of them.

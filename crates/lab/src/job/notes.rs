@@ -5,17 +5,17 @@
 mod captures;
 mod store;
 
-use nicforge_apps::options::FlowTableOptions;
-use nicforge_apps::{FullTable, Reads};
-use nicforge_interfaces::describe::{Around, Queues, Received};
-use nicforge_lab::machine::Machine;
-use nicforge_lab::run::options::{
+use crate::machine::Machine;
+use crate::run::options::{
     Arrival, Arrivals, Flows, Llc, Measure, Measurement, PacketBytes, PacketSizes, Rate, Requests, Shares, Sizes,
     TargetTime, WindowOptions,
 };
-use nicforge_lab::run::{line_of, ring_frames};
-use nicforge_lab::scenario::{Assignment, Point, Scenario};
-use nicforge_lab::settings::Settings;
+use crate::run::{line_of, ring_frames};
+use crate::scenario::{Assignment, Point, Scenario};
+use crate::settings::Settings;
+use nicforge_apps::options::FlowTableOptions;
+use nicforge_apps::{FullTable, Reads};
+use nicforge_interfaces::describe::{Around, Queues, Received};
 use nicforge_nic::PoolOptions;
 use nicforge_options::{Key, Options};
 use nicforge_units::{BitRate, Bytes};

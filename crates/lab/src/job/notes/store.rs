@@ -1,9 +1,9 @@
 //! Notes on a key-value store.
 
+use crate::run::options::{Pairs, Requests};
+use crate::settings::Settings;
 use nicforge_apps::kvs::{BUCKET_SLOTS, hot_place_bytes, index_keeps, item_bytes};
 use nicforge_apps::options::{HotAreaOptions, HotValues, KvsOptions, ValueOptions};
-use nicforge_lab::run::options::{Pairs, Requests};
-use nicforge_lab::settings::Settings;
 use nicforge_nic::PoolOptions;
 
 use super::range;

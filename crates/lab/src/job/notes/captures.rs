@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use nicforge_lab::machine::Machine;
-use nicforge_lab::settings::Settings;
+use crate::machine::Machine;
+use crate::settings::Settings;
 use nicforge_nic::PoolOptions;
-use nicforge_report::CHECKSUM_REMEDY;
+use nicforge_record::CHECKSUM_REMEDY;
 use nicforge_wire::traffic::{Replay, ReplayCounts};
 
 use super::fifo_of;
