@@ -39,6 +39,7 @@ Examples:
   nicforge reproduce rx-bisect --jobs 2
   nicforge reproduce all --jobs 2 --markdown > docs/predictions/open.md
   nicforge reproduce nicmem --only nm-12
+  nicforge reproduce flexnic --blind --jobs 4
   nicforge reproduce shring --machine machines/mine.toml --out out/mine
 
 Points are kept as they finish, where `nicforge run` keeps them: a second call is quick.

@@ -167,7 +167,8 @@ fn headline(record: &Record) -> String {
     section + "</section>\n"
 }
 
-fn summary(record: &Record) -> String {
+/// The table of all points with the metrics that say most.
+pub fn summary(record: &Record) -> String {
     let metrics = measured(record.points.iter().map(|point| &point.metrics));
     let brief: Vec<&Metric> = metrics.into_iter().filter(|metric| metric.brief.is_some()).collect();
     let parameters = shape::parameters(record);

@@ -2,22 +2,19 @@
 
 mod book;
 mod options;
+mod runs;
 
 use std::path::{Path, PathBuf};
 
-use nicforge_lab::scenario::Point;
-use nicforge_options::ConfigError;
-use nicforge_record::{PointRecord, Record};
-use nicforge_report::claims::{Judged, claims_json, claims_markdown, claims_page, claims_table, selected};
+use nicforge_record::Record;
+use nicforge_report::claims::{Judged, claims_json, claims_markdown, claims_page, claims_table};
+use nicforge_report::table;
 
 use book::{Book, Entry};
 pub use options::ReproduceOptions;
 
-use crate::args::RunOptions;
 use crate::error::CliError;
-use crate::input::load;
 use crate::output::{columns, path_word, print, tell};
-use crate::run::{is_finished, simulate};
 
 /// Runs what a paper's claims are about, compares, and writes the page.
 pub fn reproduce(options: &ReproduceOptions) -> Result<(), CliError> {
@@ -30,30 +27,22 @@ pub fn reproduce(options: &ReproduceOptions) -> Result<(), CliError> {
         return print(&listed(&book));
     };
     let entries = chosen(&book, name, options)?;
-    let scenarios = scenarios(&file, &entries, options)?;
-    let mut failed = None;
-    let mut records: Vec<(&str, Result<Record, String>)> = Vec::new();
-    for (index, (scenario, path)) in scenarios.iter().enumerate() {
-        let run = run_options(path, options);
-        if options.no_run && !is_finished(&run)? {
-            continue;
-        }
-        tell(&format!("{scenario} ({} of {})\n", index + 1, scenarios.len()));
-        let record = simulate(&run).map(|done| done.record).map_err(|error| {
-            tell(&format!("error: {scenario}: {error}\n"));
-            let why = format!("{scenario} did not run: {error}");
-            failed.get_or_insert(error);
-            why
-        });
-        records.push((scenario, record));
+    let mut scenarios = runs::of_claims(&file, &entries, options)?;
+    let asked = scenarios.len();
+    if options.blind {
+        // One that another claim's points come from has run already.
+        let more = runs::blind(&book, &file, name)?;
+        scenarios
+            .extend(more.into_iter().filter(|other| !scenarios.iter().any(|one| one.0 == other.0)).collect::<Vec<_>>());
     }
+    let (records, failed) = runs::run_all(&scenarios, options)?;
     let judge = |entry: &&Entry| {
         let record = records.iter().find(|(scenario, _)| *scenario == entry.run);
         let record = record.map_or(Err("not run yet"), |(_, record)| record.as_ref().map_err(String::as_str));
         Judged::of(&entry.claim, record)
     };
     let judged: Vec<Judged> = entries.iter().map(judge).collect();
-    written(&judged, &book, name, options)?;
+    written(&judged, &records[asked..], &book, options)?;
     failed.map_or(Ok(()), Err)
 }
 
@@ -63,10 +52,10 @@ fn chosen<'a>(book: &'a Book, name: &str, options: &ReproduceOptions) -> Result<
     if name != "all" {
         let paper = book.paper(name)?;
         entries.retain(|entry| entry.claim.paper == paper.name);
-        if entries.is_empty() {
-            let wrong = format!("no published value of the {} is open; all of them stay blind", paper.title);
-            let run = format!("run its scenarios one by one: nicforge run scenarios/paper/{}-….toml", paper.prefix);
-            return Err(CliError::Usage(format!("reproduce {name}: {wrong}; {run}")));
+        if entries.is_empty() && !options.blind {
+            let wrong = format!("no published value of the {} is open, all of them stay blind", paper.title);
+            let right = "add --blind to see what its scenarios predict";
+            return Err(CliError::Usage(format!("reproduce {name}: {wrong}; {right}")));
         }
     }
     let Some(only) = &options.only else {
@@ -83,73 +72,14 @@ fn chosen<'a>(book: &'a Book, name: &str, options: &ReproduceOptions) -> Result<
     Ok(entries)
 }
 
-/// The scenarios that run for `entries`, each once, with their files. Checks that they have the points that are asked for.
-fn scenarios<'a>(
-    file: &Path,
-    entries: &[&'a Entry],
-    options: &ReproduceOptions,
-) -> Result<Vec<(&'a str, PathBuf)>, CliError> {
-    let mut scenarios: Vec<(&str, PathBuf, Record)> = Vec::new();
-    for entry in entries {
-        let Ok(expression) = &entry.claim.predicted else {
-            continue;
-        };
-        if !scenarios.iter().any(|(name, ..)| *name == entry.run) {
-            let path = scenario_file(file, entry)?;
-            let input = load(&path, &options.overrides, options.machine.as_deref(), 1)?;
-            let point = |point: &Point| {
-                let (variant, params) = (point.variant.clone(), point.params.clone());
-                PointRecord { variant, params, ..PointRecord::default() }
-            };
-            let points = input.points.iter().map(point).collect();
-            scenarios.push((&entry.run, path, Record { points, ..Record::default() }));
-        }
-        let points = scenarios.iter().find(|(name, ..)| *name == entry.run).map(|(_, _, points)| points);
-        for selection in expression.selections() {
-            let found = points.map_or(Ok(Vec::new()), |points| selected(selection, points));
-            found.map_err(|wrong| {
-                let right = format!("ask for a point of {}", entry.run);
-                ConfigError::new(&entry.place, format!("`predicted`: {wrong}"), right)
-            })?;
-        }
-    }
-    Ok(scenarios.into_iter().map(|(name, path, _)| (name, path)).collect())
-}
-
-/// `scenarios/paper/NAME.toml` in a folder above the file of claims, or in the working directory.
-fn scenario_file(claims: &Path, entry: &Entry) -> Result<PathBuf, ConfigError> {
-    let name = PathBuf::from("scenarios/paper").join(format!("{}.toml", entry.run));
-    // From the working directory on paths are short, and runs are found again by them.
-    let above = std::path::absolute(claims).unwrap_or_default();
-    let mut files = std::iter::once(name.clone()).chain(above.ancestors().skip(1).map(|folder| folder.join(&name)));
-    files.find(|file| file.is_file()).ok_or_else(|| {
-        let wrong = format!("there is no {}", name.display());
-        ConfigError::new(&entry.place, wrong, "name a scenario that there is, or write `not_compared` with the reason")
-    })
-}
-
-/// A run of the scenario, as `nicforge run` has it: with the same folder, and so with the same points kept.
-fn run_options(path: &Path, options: &ReproduceOptions) -> RunOptions {
-    RunOptions {
-        scenario: path.to_path_buf(),
-        overrides: options.overrides.clone(),
-        machine: options.machine.clone(),
-        out: None,
-        force: false,
-        json: false,
-        quiet: options.quiet,
-        jobs: options.jobs,
-        seeds: options.seeds,
-        precision: None,
-        max_window: None,
-        overlay: None,
-        pcap_out: None,
-        ray: None,
-    }
-}
-
 /// Writes the page, and the same as text and for programs; prints the table.
-fn written(judged: &[Judged], book: &Book, name: &str, options: &ReproduceOptions) -> Result<(), CliError> {
+fn written(
+    judged: &[Judged],
+    blind: &[(String, Result<Record, String>)],
+    book: &Book,
+    options: &ReproduceOptions,
+) -> Result<(), CliError> {
+    let name = options.paper.as_deref().unwrap_or("all");
     let folder = options.out.clone().unwrap_or_else(|| PathBuf::from("out/reproduce").join(name));
     let title = match name {
         "all" => "Published values and predictions".to_owned(),
@@ -157,7 +87,7 @@ fn written(judged: &[Judged], book: &Book, name: &str, options: &ReproduceOption
     };
     let asked = "Each claim that is open beside what the model predicts, with the 95 % interval of the run. The line \
                  behind a ratio reaches from half to twice the published value; its band is 10 %.";
-    let page = claims_page(judged, &title, asked, &book.source);
+    let page = claims_page(judged, blind, [&title, asked, &book.source]);
     let markdown = claims_markdown(judged, &intro(book, name, options));
     let json = claims_json(judged, &book.source);
     let failed = |what: &Path, cause| CliError::Write { what: what.display().to_string(), cause };
@@ -175,10 +105,19 @@ fn written(judged: &[Judged], book: &Book, name: &str, options: &ReproduceOption
         (true, ..) => print(&markdown)?,
         (_, true, _) => print(&json)?,
         (.., true) => return Ok(()),
-        _ => return print(&format!("{}\n{said}", claims_table(judged))),
+        _ => return print(&format!("{}{}\n{said}", claims_table(judged), blind_tables(blind))),
     }
     tell(if options.quiet { "" } else { &said });
     Ok(())
+}
+
+/// What scenarios predict whose published values are not open.
+fn blind_tables(blind: &[(String, Result<Record, String>)]) -> String {
+    let one = |(name, record): &(String, Result<Record, String>)| match record {
+        Ok(record) => format!("\n{name}: {}\n{}", record.title, table(record)),
+        Err(why) => format!("\n{name}: {why}\n"),
+    };
+    blind.iter().map(one).collect()
 }
 
 /// The Markdown page begins with this, before its tables.

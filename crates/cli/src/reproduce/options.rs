@@ -17,6 +17,9 @@ pub struct ReproduceOptions {
     /// Only claims of this scenario, or with these words
     #[arg(long, value_name = "WORDS")]
     pub only: Option<String>,
+    /// Also run the paper's scenarios whose published values are not open: table and page have what they predict
+    #[arg(long, conflicts_with = "only")]
+    pub blind: bool,
     /// Run nothing: compare scenarios whose points are all finished, and say of the others that they did not run yet
     #[arg(long)]
     pub no_run: bool,

@@ -74,6 +74,26 @@ fn claims_stand_beside_predictions_and_a_second_call_runs_nothing() {
 }
 
 #[test]
+fn scenarios_without_open_values_show_what_they_predict() {
+    let folder = folder();
+    book(&folder, &[]);
+    for entry in std::fs::read_dir(folder.path().join("scenarios/paper")).unwrap() {
+        let path = entry.unwrap().path();
+        if !path.ends_with("rxb-02.toml") && !path.ends_with("nm-02.toml") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    let call = [&["reproduce", "rx-bisect", "--blind", "--claims", "claims.toml"], &SHORT[..]].concat();
+    let output = nicforge(&folder, &call);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains("rxb-02 (1 of 1)") && !said.contains("nm-02"), "{said}");
+    assert!(stdout(&output).contains("\nrxb-02: Load balancer"), "{}", stdout(&output));
+    let page = std::fs::read_to_string(folder.path().join("out/reproduce/rx-bisect/reproduce.html")).unwrap();
+    assert!(page.contains("<summary>rxb-02, no published value: Load balancer"));
+}
+
+#[test]
 fn the_shipped_claims_ask_for_points_that_their_scenarios_have() {
     let folder = folder();
     let output = nicforge(&folder, &["reproduce", "all", "--no-run", "--json", "--claims", &shipped()]);
@@ -127,7 +147,11 @@ fn unknown_papers_and_words_are_refused_with_what_there_is() {
     };
     let unknown = refused(&["rxbisect", "--claims", "claims.toml"]);
     assert!(unknown.contains("there is no such paper; did you mean `rx-bisect`? known: rx-bisect, nicmem, all"));
-    assert!(refused(&["nicmem", "--claims", "claims.toml"]).contains("no published value of the nicmem paper is open"));
+    let blind = refused(&["nicmem", "--claims", "claims.toml"]);
+    assert!(
+        blind.contains("no published value of the nicmem paper is open, all of them stay blind; add --blind"),
+        "{blind}"
+    );
     let only = refused(&["all", "--claims", "claims.toml", "--only", "snow"]);
     assert!(
         only.contains("--only snow: no claim of all has that; name words of a claim, or a scenario: rxb-02"),

@@ -1,11 +1,18 @@
 //! Claims as a page of one file.
 
+use nicforge_record::Record;
+
 use super::text::{TALLY_HEAD, tally_rows};
 use super::{Judged, Verdict};
-use crate::html::{escape, head};
+use crate::html::{escape, head, summary};
 
-/// The page. `title` is its heading, `asked` says what is compared, `source` where the published values are from.
-pub fn claims_page(judged: &[Judged], title: &str, asked: &str, source: &str) -> String {
+/// The page of `judged`, and of what scenarios predict whose published values are not open. The texts are its heading,
+/// what is compared, and where the published values are from.
+pub fn claims_page(
+    judged: &[Judged],
+    blind: &[(String, Result<Record, String>)],
+    [title, asked, source]: [&str; 3],
+) -> String {
     let title = escape(title);
     let mut page = head(&title, "nicforge reproduce");
     page += &format!("<p class=\"asked\">{}</p>\n</header>\n", escape(asked));
@@ -24,8 +31,24 @@ pub fn claims_page(judged: &[Judged], title: &str, asked: &str, source: &str) ->
         let head = ["claim", "published", "predicted", "ratio", "", "verdict", "known"];
         page += &format!("<section>\n<h2>{}</h2>\n{}</section>\n", escape(scenario), table(&head, &rows));
     }
+    for (name, record) in blind {
+        page += &prediction(name, record);
+    }
     page += &format!("<section>\n<p class=\"note\">Published values: {}</p>\n</section>\n", escape(source));
     page + "</main>\n</body>\n</html>\n"
+}
+
+/// Main metrics of a scenario without a published value, folded.
+fn prediction(name: &str, record: &Result<Record, String>) -> String {
+    let (title, body) = match record {
+        Ok(record) => (record.title.as_str(), summary(record)),
+        Err(why) => ("", format!("<p>{}</p>\n", escape(why))),
+    };
+    let heading = format!("{name}, no published value: {title}");
+    format!(
+        "<section>\n<details class=\"paper\">\n<summary>{}</summary>\n{body}</details>\n</section>\n",
+        escape(heading.trim_end_matches(": "))
+    )
 }
 
 fn table(head: &[&str], rows: &str) -> String {
@@ -39,11 +62,11 @@ fn table(head: &[&str], rows: &str) -> String {
 
 fn claim(one: &Judged) -> String {
     let is_near = matches!(one.verdict, Verdict::KeepsBound | Verdict::Within | Verdict::WithinTenth | Verdict::Right);
-    let class = if is_near { " class=\"best\"" } else { "" };
+    let class = if is_near { "" } else { " class=\"miss\"" };
     let numbers = [one.published(), one.predicted(), one.shown_ratio()];
     let numbers: String = numbers.iter().map(|cell| format!("<td class=\"n\">{}</td>", escape(cell))).collect();
     format!(
-        "<tr{class}><th scope=\"row\">{}</th>{numbers}<td>{}</td><td>{}</td><td>{}</td></tr>\n",
+        "<tr{class}><th scope=\"row\">{}</th>{numbers}<td>{}</td><td class=\"verdict\">{}</td><td>{}</td></tr>\n",
         escape(&one.claim.claim),
         mark(one.ratio()),
         one.verdict.said(),

@@ -85,7 +85,11 @@ pub fn page() -> String {
     let not_run =
         Judged::of(&claim(Some(1.0), "throughput_gbps{a}"), Err("rxb-10 did not run: a long reason why that is so"));
     let judged = [value(91.0), value(100.0), value(120.0), value(500.0), wrong, not_run];
-    claims_page(&judged, "Published and predicted", "What papers say, and what the simulation gives.", "open.toml")
+    claims_page(
+        &judged,
+        &[],
+        ["Published and predicted", "What papers say, and what the simulation gives.", "open.toml"],
+    )
 }
 
 #[test]
@@ -93,7 +97,9 @@ fn all_forms_have_every_claim_and_text_is_made_safe() {
     let judged = [value(100.0)];
     let table = claims_table(&judged);
     assert!(table.contains("rxb-10    NAT <a|b>  100        90 ± 2.0   0.90   within 10 %"), "{table}");
-    let page = claims_page(&judged, "T", "A", "S");
+    let blind = [("rxb-02".to_owned(), Ok(record())), ("rxb-03".to_owned(), Err("not run yet".to_owned()))];
+    let page = claims_page(&judged, &blind, ["T", "A", "S"]);
+    assert!(page.contains("<summary>rxb-02, no published value</summary>") && page.contains("<p>not run yet</p>"));
     assert!(page.contains("NAT &lt;a|b&gt;") && !page.contains("<a|b>"));
     let markdown = claims_markdown(&judged, "# Open\n");
     assert!(markdown.contains("| NAT <a\\|b> | 100 | 90 ± 2.0 | 0.90 | within 10 % | because |"), "{markdown}");
