@@ -11,7 +11,7 @@ use crate::examples::*;
 /// Nicforge: a network interface card whose contract with the host can be reshaped, and the
 /// host it is plugged into: simulated, or live.
 #[derive(Parser)]
-#[command(name = "nicforge", version, after_help = TOP_EXAMPLES)]
+#[command(name = "nicforge", version, after_help = TOP_EXAMPLES, disable_help_subcommand = true)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
@@ -77,6 +77,9 @@ pub enum Command {
     /// Write a crate of your own: an interface, application or stage that runs, its scenarios, its test
     #[command(after_help = NEW_EXAMPLES)]
     New(NewOptions),
+    /// Say what a command does, or what a key of a scenario or live file means
+    #[command(after_help = HELP_EXAMPLES)]
+    Help(crate::help::HelpOptions),
     /// Print what completes this command's words in a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsOptions),

@@ -53,6 +53,13 @@ Examples:
   nicforge list machines --verbose
   nicforge list registers sinic";
 
+/// Below the help of `help`.
+pub const HELP_EXAMPLES: &str = "\
+Examples:
+  nicforge help rx_entries
+  nicforge help reproduce
+  nicforge help machine measure";
+
 /// Below the help of `live`.
 pub const LIVE_EXAMPLES: &str = "\
 Examples:

@@ -17,6 +17,7 @@ mod diff;
 mod error;
 mod estimate;
 mod examples;
+mod help;
 mod input;
 #[cfg(target_os = "linux")]
 mod ktls;
@@ -38,6 +39,7 @@ mod registry;
 mod reproduce;
 mod rss;
 mod run;
+mod settings;
 #[cfg(target_os = "linux")]
 mod sim_vs_live;
 #[cfg(target_os = "linux")]
@@ -72,6 +74,7 @@ pub fn main(registry: Registry) -> ExitCode {
         Command::Diff(options) => diff::diff(options),
         Command::Reproduce(options) => reproduce::reproduce(options),
         Command::List(options) => list::list(options),
+        Command::Help(options) => help::help(options),
         Command::Check(options) => check::check(options),
         Command::Rss(options) => rss::rss(options),
         #[cfg(target_os = "linux")]

@@ -6,13 +6,13 @@ use nicforge_interfaces::describe::Software;
 use nicforge_interfaces::register_map::{REGISTER_MAPS, RegisterMap};
 use nicforge_lab::machine::{Machine, load_machine};
 use nicforge_lab::scenario::load_scenario;
-use nicforge_options::Key;
 
 use crate::args::{ListOptions, Listed};
 use crate::error::CliError;
 use crate::machine::MEASURED;
 use crate::output::{columns, print};
 use crate::registry::catalogue;
+use crate::settings;
 
 /// Lists what was asked for.
 pub fn list(options: &ListOptions) -> Result<(), CliError> {
@@ -34,8 +34,8 @@ pub fn list(options: &ListOptions) -> Result<(), CliError> {
         Some(Listed::Machines) if options.markdown => machines_page()?,
         Some(Listed::Machines) => machines(options.verbose),
         Some(Listed::Scenarios) => scenarios(),
-        Some(Listed::Settings) if options.markdown => settings_page(),
-        Some(Listed::Settings) => all_settings(),
+        Some(Listed::Settings) if options.markdown => settings::page(),
+        Some(Listed::Settings) => settings::all(),
         Some(Listed::Registers) => register_maps(options.device.as_deref(), options.markdown)?,
         None => everything(),
     };
@@ -45,7 +45,7 @@ pub fn list(options: &ListOptions) -> Result<(), CliError> {
 fn everything() -> String {
     format!(
         "Interfaces\n{}\nApplications\n{}\nStages\n{}\nMachines\n{}\nScenarios\n{}\n\
-         Settings of scenarios: nicforge list settings\n\
+         Settings: nicforge list settings, nicforge help KEY\n\
          Register maps: nicforge list registers\n\
          next: nicforge run scenarios/nat-200g.toml\n",
         interfaces(),
@@ -207,61 +207,6 @@ write, RO read, WO write, R/W1C a read clears all bits and a write those that ar
 width only. Virtual: each virtual NIC has its own. What is not listed is reserved: nothing answers at other offsets, and other
 bits read as 0 and have to be written as 0. An access that means nothing is counted, and does nothing else.
 ";
-
-/// Every key, under the modules that read it.
-fn all_settings() -> String {
-    let catalogue = catalogue();
-    let vocabulary = catalogue.vocabulary();
-    let mut rows = vec![["key", "default", "takes", "what it is"].map(str::to_string).to_vec()];
-    for (owners, keys) in vocabulary.groups() {
-        rows.extend(keys.iter().map(|key| {
-            vec![key.name.to_string(), key.default_text(), key.takes(vocabulary), format!("{} [{owners}]", key.doc)]
-        }));
-    }
-    for Listing { title, keys } in live_listings() {
-        rows.extend(keys.iter().map(|key| {
-            vec![key.name.to_string(), key.default_text(), key.takes(vocabulary), format!("{} [{title}]", key.doc)]
-        }));
-    }
-    columns(&rows)
-}
-
-/// docs/settings.md.
-fn settings_page() -> String {
-    let catalogue = catalogue();
-    let vocabulary = catalogue.vocabulary();
-    let live = live_listings();
-    let tables: Vec<String> = live.iter().map(|listing| vocabulary.table(&listing.title, &listing.keys)).collect();
-    vocabulary.markdown() + &tables.concat()
-}
-
-/// Keys of one owner in one section of live files.
-struct Listing {
-    title: String,
-    keys: Vec<&'static Key>,
-}
-
-/// The keys of live files except those of scenarios.
-#[cfg(target_os = "linux")]
-fn live_listings() -> Vec<Listing> {
-    let mut listings: Vec<Listing> = Vec::new();
-    for section in nicforge_lab::live::sections(&catalogue()) {
-        for owner in section.owners.iter().filter(|owner| !owner.keys.is_empty()) {
-            let title = format!("{} of live files: {owner}", section.header);
-            match listings.iter_mut().find(|known| known.title == title) {
-                Some(known) => known.keys.extend(&owner.keys),
-                None => listings.push(Listing { title, keys: owner.keys.clone() }),
-            }
-        }
-    }
-    listings
-}
-
-/// Live runs need Linux.
-#[cfg(not(target_os = "linux"))]
-fn live_listings() -> Vec<Listing> {
-    Vec::new()
-}
 
 /// The TOML files under `folder` of the working directory, sorted by path.
 fn toml_files(folder: &str) -> Vec<PathBuf> {

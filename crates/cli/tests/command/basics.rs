@@ -148,3 +148,37 @@ fn shells_and_man_know_the_command() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("file: "), "{}", stderr(&output));
 }
+
+#[test]
+fn help_tells_of_commands_and_keys_and_proposes_what_was_meant() {
+    let folder = folder();
+    let said = |words: &[&str]| {
+        let output = nicforge(&folder, &[&["help"], words].concat());
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
+        stdout(&output)
+    };
+    let key = said(&["rx_entries"]);
+    for part in ["rx_entries\n", "takes: a power of two, 2 to ", "default: ", "read by: "] {
+        assert!(key.contains(part), "`{part}` in: {key}");
+    }
+    // One name in two sections is two keys.
+    assert!(said(&["threads"]).contains("read by: [live] of live files"));
+    assert!(said(&["reproduce"]).contains("--claims") && said(&["p4", "run"]).contains("Usage: nicforge p4 run"));
+    assert!(said(&[]).contains("Usage: nicforge"));
+    for (wrong, meant) in
+        [("rx_entrys", "is `rx_entries` meant?"), ("chek", "is `check` meant?"), ("zzzz", "lists commands")]
+    {
+        let output = nicforge(&folder, &["help", wrong]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(meant), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn the_list_of_settings_fits_a_terminal() {
+    let output = nicforge(&folder(), &["list", "settings"]);
+    let text = stdout(&output);
+    let long = text.lines().find(|line| line.chars().count() > 120);
+    assert_eq!(long, None);
+    assert!(text.contains("\n  rx_entries = 1024: a power of two, 2 to 65536 entries\n      "), "{text}");
+}
