@@ -31,7 +31,7 @@ struct Measured {
     processor: f64,
 }
 
-/// Who forwards.
+/// A gateway that the benchmark compares.
 struct Contender {
     name: &'static str,
     /// An example, and which threads it has; none: the kernel.

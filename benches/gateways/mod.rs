@@ -1,4 +1,4 @@
-//! What benchmarks of gateways between hosts share: the kernel's own, and processor time.
+//! Benchmarks of gateways share this: the kernel's own gateway as the peer, and how processor time is read.
 
 use std::fs;
 use std::process::Command;

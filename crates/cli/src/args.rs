@@ -283,7 +283,7 @@ pub struct LiveOptions {
     /// Serve a live view for browsers on this loopback address, such as 127.0.0.1:8080
     #[arg(long, value_name = "ADDRESS")]
     pub dashboard: Option<std::net::SocketAddr>,
-    /// Let --dashboard listen on an address that other machines reach; whoever reaches it may look
+    /// Let --dashboard listen on an address that other machines reach; everybody there sees the run
     #[arg(long, requires = "dashboard")]
     pub dashboard_open: bool,
     /// Workers are processes that attach through this Unix socket, instead of threads

@@ -13,7 +13,7 @@ use crate::error::CliError;
 
 /// How often counts are sent: four times before a second is over.
 const EVERY: Duration = Duration::from_millis(250);
-/// What the page may do: its own style and script, and this stream; it fetches nothing.
+/// The browser lets the page use its own style, script and stream of events, and fetch nothing else.
 const POLICY: &str = "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       connect-src 'self'; img-src data:\r\nX-Content-Type-Options: nosniff\r\n";
 
@@ -26,7 +26,7 @@ pub fn serve(address: SocketAddr, open: bool, page: String, shared: Shared) -> R
     }
     http::serve(address, "--dashboard", move |request, client| {
         if !open && !is_this_machine(request.host) {
-            // A page of elsewhere whose name leads here shall not read along.
+            // Another site could point its own name at this address and read the run (DNS rebinding).
             return http::reply(client, "403 Forbidden", "", "ask for the address that --dashboard names\n");
         }
         match (request.method, request.path) {

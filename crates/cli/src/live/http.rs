@@ -1,4 +1,4 @@
-//! As much of HTTP as pages of a live run need: each client has a thread, so that slow ones hold up nobody.
+//! The part of HTTP that pages of a live run need. Each client has a thread, so that a slow one holds up nobody.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};

@@ -57,6 +57,8 @@ fn one_thread_is_a_device_and_one_worker() {
     refused(&text(&attach, ""), &[], &["x.toml:3:", "no threads of this process", "\"apart\""]);
     let idle = format!("{one}\nidle = \"interrupt\"");
     refused(&text(&idle, ""), &[], &["x.toml:3:", "interrupt itself", "set idle to \"sleep\""]);
+    let steered = text(one, "interface = \"sh_ring_dynamic\"");
+    refused(&steered, &[], &["x.toml:3:", "a thread of its own", "\"apart\""]);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use super::device::{Device, Step};
 use super::pin::{Places, go_to};
 use super::worker::{Worker, WorkerCounts};
 use super::{LiveRun, LiveRunError, Shared, Watch, finish, held_by, locked};
+use crate::run::heuristic;
 
 choice! {
     /// What device and workers do without work.
@@ -76,6 +77,9 @@ pub(super) fn check(config: &LiveConfig) -> Result<(), ConfigError> {
     if config.settings.cores() > 1 {
         return refused("threads", "one thread cannot be several workers", "set cores to 1, or threads to \"apart\"");
     }
+    if heuristic(&config.settings).is_some() {
+        return refused("threads", "steering counts the receive calls of a worker with a thread of its own", right);
+    }
     if interrupted {
         return refused("threads", "one thread need not interrupt itself", "set idle to \"sleep\"");
     }
@@ -104,7 +108,8 @@ pub(super) fn run(
 fn are_one(config: &LiveConfig) -> bool {
     let ThreadOptions { threads, idle } = config.live.read();
     match threads {
-        Threads::Auto => config.settings.cores() == 1 && idle == Idle::Sleep,
+        // Steering credits a sleeping worker with receive calls, which only a thread of its own counts.
+        Threads::Auto => config.settings.cores() == 1 && idle == Idle::Sleep && heuristic(&config.settings).is_none(),
         Threads::Apart => false,
         Threads::One => true,
     }
