@@ -18,6 +18,8 @@ mod error;
 mod estimate;
 mod examples;
 mod help;
+#[cfg(target_os = "linux")]
+mod http;
 mod input;
 #[cfg(target_os = "linux")]
 mod ktls;
@@ -32,6 +34,8 @@ mod network;
 mod new;
 #[cfg(target_os = "linux")]
 mod nvme;
+#[cfg(target_os = "linux")]
+mod openmetrics;
 mod output;
 mod outputs;
 mod p4;
