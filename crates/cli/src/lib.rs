@@ -43,6 +43,7 @@ mod registry;
 mod reproduce;
 mod rss;
 mod run;
+mod search;
 mod settings;
 #[cfg(target_os = "linux")]
 mod sim_vs_live;
@@ -75,6 +76,7 @@ pub fn main(registry: Registry) -> ExitCode {
     let arguments = Arguments::parse();
     let result = match &arguments.command {
         Command::Run(options) => run::run(options),
+        Command::Search(options) => search::search(options),
         Command::Diff(options) => diff::diff(options),
         Command::Reproduce(options) => reproduce::reproduce(options),
         Command::List(options) => list::list(options),
