@@ -7,7 +7,6 @@ use nicforge_options::SECONDS_MAX;
 use nicforge_wire::rss::RssKey;
 
 use crate::examples::*;
-use crate::search::Condition;
 
 /// Nicforge: a network interface card whose contract with the host can be reshaped, and the
 /// host it is plugged into: simulated, or live.
@@ -25,7 +24,7 @@ pub enum Command {
     Run(RunOptions),
     /// Find how far a key goes while a metric keeps a bound, for every point of a scenario
     #[command(after_help = SEARCH_EXAMPLES)]
-    Search(SearchOptions),
+    Search(crate::search::SearchOptions),
     /// Compare two runs: settings that differ, and metrics with a test of whether they do
     #[command(after_help = DIFF_EXAMPLES)]
     Diff(DiffOptions),
@@ -192,27 +191,6 @@ pub struct RunOptions {
     /// needs a scenario of one point and one server that measures a window
     #[arg(long, value_name = "FILE")]
     pub pcap_out: Option<PathBuf>,
-}
-
-#[derive(Args)]
-pub struct SearchOptions {
-    #[command(flatten)]
-    pub run: RunOptions,
-    /// The key to search along, such as offered_gbps
-    #[arg(long)]
-    pub key: String,
-    /// Its lowest value
-    #[arg(long, value_name = "NUMBER")]
-    pub from: f64,
-    /// Its highest value
-    #[arg(long, value_name = "NUMBER")]
-    pub to: f64,
-    /// How far values are apart at least [default: 1 for whole numbers, a hundredth of the range for others]
-    #[arg(long, value_name = "NUMBER")]
-    pub apart: Option<f64>,
-    /// The bound: a metric of points.csv, one of <=, >=, <, >, and a number
-    #[arg(long = "while", value_name = "BOUND", value_parser = Condition::parse)]
-    pub holds: Condition,
 }
 
 #[derive(Args)]

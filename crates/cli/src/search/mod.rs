@@ -9,17 +9,40 @@ mod condition;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use clap::Args;
 use nicforge_lab::job::{Job, Kept};
 use nicforge_options::nearest;
 
 use bracket::{Bracket, Crossing, Steps};
-pub use condition::Condition;
+use condition::Condition;
 
-use crate::args::SearchOptions;
+use crate::args::RunOptions;
 use crate::error::CliError;
 use crate::output::{print, tell};
 use crate::registry::catalogue;
 use crate::run::{Done, Place, carry_out, closing, load_run, runs_of};
+
+/// What is searched for.
+#[derive(Args)]
+pub struct SearchOptions {
+    #[command(flatten)]
+    pub run: RunOptions,
+    /// The key to search along, such as offered_gbps
+    #[arg(long)]
+    pub key: String,
+    /// Its lowest value
+    #[arg(long, value_name = "NUMBER")]
+    pub from: f64,
+    /// Its highest value
+    #[arg(long, value_name = "NUMBER")]
+    pub to: f64,
+    /// How far values are apart at least [default: 1 for whole numbers, a hundredth of the range for others]
+    #[arg(long, value_name = "NUMBER")]
+    pub apart: Option<f64>,
+    /// The bound: a metric of points.csv, one of <=, >=, <, >, and a number
+    #[arg(long = "while", value_name = "BOUND", value_parser = Condition::parse)]
+    pub holds: Condition,
+}
 
 /// One run of a point: the point's number, that of the key's value, and what its metric said.
 #[derive(Clone, Copy, Debug)]
