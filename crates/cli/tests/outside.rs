@@ -102,11 +102,15 @@ impl Outside {
         let nicforge = env!("CARGO_BIN_EXE_nicforge");
         ran(Command::new(nicforge).args(["new", kind, name]).current_dir(beside));
         let folder = beside.join(name);
-        // Beside the workspace's own, so that what both need of other crates is built once.
+        // With the workspace's versions and profile, beside its own: what both need of other crates is built once.
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        std::fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+        let debug = std::env::var("CARGO_PROFILE_DEV_DEBUG").unwrap_or("line-tables-only".to_owned());
         let cargo = |arguments: &[&str]| {
             let mut cargo = Command::new(env!("CARGO"));
             cargo.args(arguments).arg("--quiet").current_dir(&folder).env("CARGO_TARGET_DIR", target);
+            cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1").env("CARGO_PROFILE_DEV_DEBUG", &debug);
             ran(&mut cargo);
         };
         cargo(&["build", "--bins", "--tests"]);
