@@ -14,8 +14,8 @@ use nicforge_interfaces::{Halves, KnownGround, Plan};
 use nicforge_nic::stage::Chain;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{
-    Allocation, DriverCosts, DriverHalf, Ledger, Nic, NicSpec, NicmemError, Pool, PoolCache, PoolOptions, ReceiveHalf,
-    RssOptions, TransmitOptions, registers,
+    Allocation, DriverCosts, DriverHalf, Ledger, Nic, NicSpec, NicmemError, Pool, PoolCache, PoolOptions, PoolSize,
+    ReceiveHalf, RssOptions, TransmitOptions, registers,
 };
 use nicforge_options::Values;
 use nicforge_platform::{Addr, AddressSpace, Ground, Owner, Register, SpaceError};
@@ -174,12 +174,15 @@ impl<'a> HostPlan<'a> {
         Ok(areas)
     }
 
-    /// Buffers for all rings and cores.
+    /// As many buffers as a scenario says, else for all rings and cores.
     fn packet_pool(&self, space: &mut AddressSpace) -> Pool {
         let PoolOptions { pool_cache, pool_order, buffer_bytes } = self.settings.read();
         let in_rings = receive_buffers(self.settings) + self.settings.read::<TransmitOptions>().tx_entries;
         let per_core = self.adapters.ports * in_rings + 2 * pool_cache + self.spare_buffers;
-        Pool::with_room(space, self.adapters.all_cores() * per_core, buffer_bytes).in_order(pool_order)
+        let empty = self.settings.shape().map_or(0, |shape| self.adapters.nics() * shape.empty);
+        let bound = self.settings.read::<PoolSize>().buffers(empty);
+        let count = bound.unwrap_or(self.adapters.all_cores() * per_core);
+        Pool::with_room(space, count, buffer_bytes).in_order(pool_order)
     }
 
     /// A transmit ring of one NIC for every core.
