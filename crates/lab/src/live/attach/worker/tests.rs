@@ -95,12 +95,24 @@ impl Process {
         command.env(SOCKET, socket).env(LIE, what);
         Process(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
-}
 
-impl Process {
     fn signal(&self, signal: &str) {
         let sent = Command::new("kill").args([signal, &self.0.id().to_string()]).status();
         assert!(sent.unwrap().success());
+    }
+
+    /// Stops it, as a debugger would. Linux wakes one thread for that; the others work on until it has run.
+    fn stop(&self) {
+        self.signal("-STOP");
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.0.id())).unwrap();
+        for thread in threads {
+            let status = thread.unwrap().path().join("status");
+            let stopped = (0..10_000).any(|_| {
+                std::thread::sleep(Duration::from_millis(1));
+                std::fs::read_to_string(&status).unwrap().contains("State:\tT")
+            });
+            assert!(stopped, "a thread of a worker does not stop");
+        }
     }
 }
 

@@ -37,7 +37,7 @@ fn others_go_on_when_a_worker_of_their_ring_is_stopped() {
         let ended = running_with("worker_silence_s = 0.5\n", interface, settings, 2, |run| {
             let workers = ["0", "1"].map(|place| run.start(place));
             (0..2).for_each(|worker| run.cables.wait_for(worker));
-            workers[0].signal("-STOP");
+            workers[0].stop();
             for _ in 0..200 {
                 run.cables.send(0);
             }
@@ -55,7 +55,7 @@ fn a_run_ends_well_while_a_worker_is_stopped() {
     let ended = running_with("", "priv_ring", "rx_entries = 64\n", 2, |run| {
         let workers = ["0", "1"].map(|place| run.start(place));
         (0..2).for_each(|worker| run.cables.wait_for(worker));
-        workers[0].signal("-STOP");
+        workers[0].stop();
         for _ in 0..32 {
             run.cables.send(0);
         }

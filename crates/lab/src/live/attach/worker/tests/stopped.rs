@@ -49,7 +49,7 @@ fn shares_until_a_worker_stops(interface: &str, emulates: &str) {
             run.cables.wait_for(worker);
         }
         until(run, SHARED);
-        workers[0].signal("-STOP");
+        workers[0].stop();
         until(run, PRIVATE);
         workers[0].signal("-CONT");
         until(run, SHARED);
@@ -102,7 +102,7 @@ fn a_stopped_worker_does_not_slow_down_another() {
             let workers = ["0", "1"].map(|place| run.start(place));
             (0..2).for_each(|worker| run.cables.wait_for(worker));
             let before = exchanges(run);
-            workers[0].signal("-STOP");
+            workers[0].stop();
             for _ in 0..200 {
                 run.cables.send(0);
             }
