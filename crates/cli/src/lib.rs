@@ -20,6 +20,8 @@ mod estimate;
 mod examples;
 mod fields;
 mod help;
+#[cfg(target_os = "linux")]
+mod http;
 mod input;
 #[cfg(target_os = "linux")]
 mod ktls;
@@ -34,6 +36,8 @@ mod network;
 mod new;
 #[cfg(target_os = "linux")]
 mod nvme;
+#[cfg(target_os = "linux")]
+mod openmetrics;
 mod output;
 mod outputs;
 mod p4;
@@ -41,6 +45,7 @@ mod registry;
 mod reproduce;
 mod rss;
 mod run;
+mod search;
 mod settings;
 #[cfg(target_os = "linux")]
 mod sim_vs_live;
@@ -73,6 +78,7 @@ pub fn main(registry: Registry) -> ExitCode {
     let arguments = Arguments::parse();
     let result = match &arguments.command {
         Command::Run(options) => run::run(options),
+        Command::Search(options) => search::search(options),
         Command::Diff(options) => diff::diff(options),
         Command::Reproduce(options) => reproduce::reproduce(options),
         Command::Calibrate(options) => calibrate::calibrate(options),
