@@ -134,6 +134,7 @@ fn run_options(path: &Path, options: &ReproduceOptions) -> RunOptions {
         max_window: None,
         overlay: None,
         pcap_out: None,
+        trace: None,
         ray: None,
     }
 }

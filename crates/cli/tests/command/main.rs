@@ -30,6 +30,7 @@ mod runs;
 #[cfg(target_os = "linux")]
 mod sim_vs_live;
 mod split_errors;
+mod trace;
 mod trust;
 mod tutorial;
 mod unfinished_checksums;
