@@ -22,6 +22,9 @@ pub enum Command {
     /// Simulate every point of a scenario, show the table, write the report
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunOptions),
+    /// Find how far a key goes while a metric keeps a bound, for every point of a scenario
+    #[command(after_help = SEARCH_EXAMPLES)]
+    Search(crate::search::SearchOptions),
     /// Compare two runs: settings that differ, and metrics with a test of whether they do
     #[command(after_help = DIFF_EXAMPLES)]
     Diff(DiffOptions),

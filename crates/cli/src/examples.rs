@@ -25,6 +25,15 @@ Examples:
 `--set` on a key that the scenario varies or sweeps replaces all of its values.
 Points are kept as they finish: after Ctrl-C, a kill or a full disk the same command continues.";
 
+/// Below the help of `search`.
+pub const SEARCH_EXAMPLES: &str = "\
+Examples:
+  nicforge search scenarios/nat-200g.toml --key offered_gbps --from 50 --to 200 --while 'drop_fraction <= 0.001'
+  nicforge search scenarios/nat-200g.toml --key rx_entries --from 64 --to 4096 --while 'throughput_gbps >= 190' --jobs 2
+
+Each point halves the range until values next to each other differ, so the bound is taken to be crossed once. The report
+has every point that ran.";
+
 /// Below the help of `diff`.
 pub const DIFF_EXAMPLES: &str = "\
 Examples:

@@ -18,6 +18,8 @@ mod error;
 mod estimate;
 mod examples;
 mod help;
+#[cfg(target_os = "linux")]
+mod http;
 mod input;
 #[cfg(target_os = "linux")]
 mod ktls;
@@ -32,6 +34,8 @@ mod network;
 mod new;
 #[cfg(target_os = "linux")]
 mod nvme;
+#[cfg(target_os = "linux")]
+mod openmetrics;
 mod output;
 mod outputs;
 mod p4;
@@ -39,6 +43,7 @@ mod registry;
 mod reproduce;
 mod rss;
 mod run;
+mod search;
 mod settings;
 #[cfg(target_os = "linux")]
 mod sim_vs_live;
@@ -71,6 +76,7 @@ pub fn main(registry: Registry) -> ExitCode {
     let arguments = Arguments::parse();
     let result = match &arguments.command {
         Command::Run(options) => run::run(options),
+        Command::Search(options) => search::search(options),
         Command::Diff(options) => diff::diff(options),
         Command::Reproduce(options) => reproduce::reproduce(options),
         Command::List(options) => list::list(options),

@@ -7,9 +7,9 @@ use std::time::Duration;
 use nicforge_lab::live::{NicCounts, Snapshot, WorkerCounts};
 use serde_json::{Map, Value, json};
 
-use super::http::{self, Request};
 use super::shared::Shared;
 use crate::error::CliError;
+use crate::http::{self, Request};
 
 /// How often counts are sent: four times before a second is over.
 const EVERY: Duration = Duration::from_millis(250);

@@ -1,8 +1,7 @@
 //! `nicforge live`: a NIC and its applications between real ports.
 
 mod dashboard;
-mod http;
-mod prometheus;
+mod metrics;
 mod shared;
 mod table;
 mod tcp;
@@ -25,12 +24,12 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::args::{AttachOptions, LiveOptions};
 use crate::error::CliError;
 use crate::input::sets;
+use crate::openmetrics;
 use crate::output::{print, print_notes, tell};
 use crate::outputs::{Made, Named, keep_apart, of_report, of_settings};
 use crate::registry::catalogue;
 use crate::run::Place as RunPlace;
 
-pub use prometheus::serve_page;
 use shared::Shared;
 
 /// Runs until the time is over or somebody says so.
@@ -39,10 +38,13 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     let results = RunPlace::of_next(options.out.as_deref(), &config.name());
     let mut made = check_outputs(&config, options, &results.folder)?;
     let service = config.tcp.as_ref().map(|of_stack| tcp::path(&of_stack.read()));
-    let of_tcp = move || service.as_deref().map_or_else(String::new, crate::sockets::page);
     let shared = Shared::default();
     if let Some(address) = options.metrics {
-        prometheus::serve(address, shared.clone(), of_tcp)?;
+        let shared = shared.clone();
+        openmetrics::serve(address, move || {
+            let of_tcp = service.as_deref().map(crate::sockets::metrics).unwrap_or_default();
+            [metrics::of(&shared.now()), of_tcp].concat()
+        })?;
     }
     if let Some(address) = options.dashboard {
         dashboard::serve(address, options.dashboard_open, live_page(&of_plan(&config)), shared.clone())?;

@@ -14,7 +14,7 @@ use nicforge_lab::run::options::{Measure, Measurement, Run};
 use nicforge_lab::run::{PointRun, RunIo};
 use nicforge_lab::scenario::Point;
 use nicforge_lab::settings::Settings;
-use nicforge_record::Record;
+use nicforge_record::{Overlay, Record};
 use nicforge_report::{PointTrace, findings, table, to_json, trace_paths, write_traced};
 use nicforge_wire::capture::part_of;
 
@@ -33,9 +33,9 @@ pub struct Done {
     /// What it measured.
     pub record: Record,
     /// What was written.
-    files: Vec<PathBuf>,
+    pub files: Vec<PathBuf>,
     /// The path under which the report is found from now on.
-    shown: PathBuf,
+    pub shown: PathBuf,
 }
 
 /// Runs the scenario.
@@ -57,12 +57,24 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
 
 /// Runs the scenario and writes its report; prints notes and progress only.
 pub fn simulate(options: &RunOptions) -> Result<Done, CliError> {
-    let overrides = with_precision(options);
-    let input = load(&options.scenario, &overrides, options.machine.as_deref(), options.seeds)?;
+    let input = load_run(options, None)?;
     let overlays = match &options.overlay {
         Some(file) => overlay::read(file, &input.points)?,
         None => Vec::new(),
     };
+    let anew = options.force || options.pcap_out.is_some() || options.trace.is_some();
+    carry_out(input, overlays, options, anew)
+}
+
+/// What is to run; `set` is one more setting.
+pub fn load_run(options: &RunOptions, set: Option<String>) -> Result<Job, CliError> {
+    let mut overrides = with_precision(options);
+    overrides.set.extend(set);
+    load(&options.scenario, &overrides, options.machine.as_deref(), options.seeds)
+}
+
+/// Runs `input` and writes its report, with `overlays`; with `anew` also the points that are kept.
+pub fn carry_out(input: Job, overlays: Vec<Overlay>, options: &RunOptions, anew: bool) -> Result<Done, CliError> {
     let keys = input.keys()?;
     let origin = input.origin(&keys, option_env!("NICFORGE_COMMIT"))?;
     let place = Place::of(options.out.as_deref(), &input.scenario.name, &origin.run);
@@ -70,24 +82,11 @@ pub fn simulate(options: &RunOptions) -> Result<Done, CliError> {
     let mut made = check_outputs(&input, options, &place, &origin.run)?;
     print_notes(&input.notes);
     let started = Instant::now();
-    let anew = options.force || options.pcap_out.is_some() || options.trace.is_some();
     let kept = Kept::open(&place.points, keys, anew)?;
     say_what_is_there(&kept);
-    #[cfg(target_os = "linux")]
-    let _until_done = kept::say_what_is_there_on_signals(&kept)?;
-    let progress = Progress::new(input.labels(), options);
-    let io = RunIo { pcap_out: options.pcap_out.clone(), trace: options.trace };
-    let runs = match &options.ray {
-        Some(address) => ray::run(&input, address, &kept, &progress),
-        None => input.run(options.jobs, &io, Some(&kept), &progress).map_err(CliError::from),
-    };
-    progress.finish();
-    if runs.is_err() {
-        say_how_to_continue(&kept);
-        made.take_back();
-    }
+    let runs = runs_of(&input, options, &kept).inspect_err(|_| made.take_back())?;
     let wall_seconds = started.elapsed().as_secs_f64();
-    let mut runs = input.of_points(runs?);
+    let mut runs = input.of_points(runs);
     print_notes(&input.notes_of_runs(&runs));
     let traces = traces_of(&input, &mut runs);
     let record = Record { overlays, ..input.record(runs, Some(origin), wall_seconds) };
@@ -99,10 +98,23 @@ pub fn simulate(options: &RunOptions) -> Result<Done, CliError> {
     Ok(Done { record, files, shown })
 }
 
+/// A result for each task of `input`; those that `kept` has do not run.
+pub fn runs_of(input: &Job, options: &RunOptions, kept: &Kept) -> Result<Vec<PointRun>, CliError> {
+    #[cfg(target_os = "linux")]
+    let _until_done = kept::say_what_is_there_on_signals(kept)?;
+    let progress = Progress::new(input.labels(), options);
+    let io = RunIo { pcap_out: options.pcap_out.clone(), trace: options.trace };
+    let runs = match &options.ray {
+        Some(address) => ray::run(input, address, kept, &progress),
+        None => input.run(options.jobs, &io, Some(kept), &progress).map_err(CliError::from),
+    };
+    progress.finish();
+    runs.inspect_err(|_| say_how_to_continue(kept))
+}
+
 /// Whether all points of the run are finished.
 pub fn is_finished(options: &RunOptions) -> Result<bool, CliError> {
-    let overrides = with_precision(options);
-    let input = load(&options.scenario, &overrides, options.machine.as_deref(), options.seeds)?;
+    let input = load_run(options, None)?;
     let keys = input.keys()?;
     let origin = input.origin(&keys, option_env!("NICFORGE_COMMIT"))?;
     let place = Place::of(options.out.as_deref(), &input.scenario.name, &origin.run);

@@ -1,64 +1,53 @@
-//! Counters of a service for Prometheus (text exposition format 0.0.4).
+//! Counters of a service, for Prometheus.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::path::Path;
 
 use nicforge_sockets::observe::{Seen, list};
+use nicforge_sockets::service::ApplicationView;
 
-/// The page; a service that does not answer is one that is down.
-pub fn page(path: &Path) -> String {
+use crate::openmetrics::{Metric, Row};
+
+/// All of them; a service that does not answer is one that is down.
+pub fn of(path: &Path) -> Vec<Metric> {
     let seen = list(path);
-    let mut text = String::new();
-    metric(
-        &mut text,
-        "tcp_up",
-        "gauge",
-        "Whether the TCP service answers.",
-        &[(String::new(), u64::from(seen.is_ok()))],
-    );
+    let up = Row::only(u64::from(seen.is_ok()));
+    let mut metrics = vec![Metric::gauge("tcp_up", "Whether the TCP service answers", [up])];
     if let Ok(seen) = seen {
-        show(&mut text, &seen);
+        metrics.extend(of_service(&seen));
     }
-    text
+    metrics
 }
 
-fn show(text: &mut String, seen: &Seen) {
+fn of_service(seen: &Seen) -> Vec<Metric> {
+    let mut metrics = Vec::new();
     if let Some(host) = &seen.host {
-        let connections = [(String::new(), host.connections as u64)];
-        metric(
-            text,
+        metrics.push(Metric::gauge(
             "tcp_connections",
-            "gauge",
-            "Connections of the stack, those in TIME-WAIT included.",
-            &connections,
-        );
-        let rows: Vec<_> = host.counters.iter().map(|(name, count)| (format!("event=\"{name}\""), *count)).collect();
-        metric(text, "tcp_host_events_total", "counter", "What happened to frames and segments of the host.", &rows);
+            "Connections of the stack, those in TIME-WAIT included",
+            [Row::only(host.connections as u64)],
+        ));
+        let events = host.counters.iter().map(|(name, count)| Row::of("event", name, *count));
+        metrics.push(Metric::counter("tcp_host_events", "What happened to frames and segments of the host", events));
     }
     let mut states: BTreeMap<&str, u64> = BTreeMap::new();
     for socket in &seen.sockets {
         *states.entry(&socket.state).or_default() += 1;
     }
-    let rows: Vec<_> = states.into_iter().map(|(state, count)| (format!("state=\"{state}\""), count)).collect();
-    metric(text, "tcp_sockets", "gauge", "Sockets of applications, by state.", &rows);
-    let each = |of: fn(&nicforge_sockets::service::ApplicationView) -> u64| -> Vec<(String, u64)> {
-        let label = |name: &str| name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', " ");
+    let states = states.into_iter().map(|(state, count)| Row::of("state", state, count));
+    metrics.push(Metric::gauge("tcp_sockets", "Sockets of applications, by state", states));
+    let each = |of: fn(&ApplicationView) -> u64| -> Vec<Row> {
         let rows = seen.applications.iter();
-        rows.map(|app| (format!("pid=\"{}\",program=\"{}\"", app.pid, label(&app.program)), of(app))).collect()
+        rows.map(|app| Row::of("pid", app.pid, of(app)).and("program", &app.program)).collect()
     };
-    metric(text, "tcp_application_sockets", "gauge", "Sockets of an application.", &each(|app| app.connections as u64));
-    let limits = each(|app| app.connections_limit as u64);
-    metric(text, "tcp_application_sockets_limit", "gauge", "Sockets that an application may have.", &limits);
-    let refused = each(|app| app.refused);
-    metric(text, "tcp_application_refused_total", "counter", "Entries and requests that made no sense.", &refused);
-}
-
-fn metric(text: &mut String, name: &str, kind: &str, help: &str, rows: &[(String, u64)]) {
-    // Writing to a string cannot fail.
-    let _ = writeln!(text, "# HELP nicforge_{name} {help}\n# TYPE nicforge_{name} {kind}");
-    for (labels, value) in rows {
-        let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
-        let _ = writeln!(text, "nicforge_{name}{labels} {value}");
-    }
+    metrics.extend([
+        Metric::gauge("tcp_application_sockets", "Sockets of an application", each(|app| app.connections as u64)),
+        Metric::gauge(
+            "tcp_application_sockets_limit",
+            "Sockets that an application may have",
+            each(|app| app.connections_limit as u64),
+        ),
+        Metric::counter("tcp_application_refused", "Entries and requests that made no sense", each(|app| app.refused)),
+    ]);
+    metrics
 }

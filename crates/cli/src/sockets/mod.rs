@@ -31,7 +31,7 @@ use thiserror::Error;
 use crate::error::CliError;
 use crate::network::NetworkOptions;
 
-pub use metrics::page;
+pub use metrics::of as metrics;
 pub use ss::{SsOptions, ss};
 pub use tcpdump::{TcpdumpOptions, tcpdump};
 
@@ -115,7 +115,7 @@ pub fn sockets(options: &SocketsOptions) -> Result<(), CliError> {
     let path = options.place.path();
     if let Some(address) = options.metrics {
         let path = path.clone();
-        crate::live::serve_page(address, move || metrics::page(&path))?;
+        crate::openmetrics::serve(address, move || metrics::of(&path))?;
     }
     if options.serve {
         let (stopper, thread) = start(config(&path, options), network(options)?, options.network.loss)?;

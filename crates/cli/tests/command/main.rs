@@ -27,6 +27,7 @@ mod reproduce;
 mod resume;
 mod rss;
 mod runs;
+mod search;
 #[cfg(target_os = "linux")]
 mod sim_vs_live;
 mod split_errors;

@@ -110,12 +110,21 @@ fn says_absent(hosts: &Hosts, worker: usize) -> bool {
 
 /// A metric of a worker on the gateway's page.
 fn of_worker(hosts: &Hosts, name: &str, worker: usize) -> f64 {
+    metric(hosts, &format!("nicforge_worker_{name}{{worker=\"{worker}\"}} "))
+}
+
+/// Flows that the NAT of a worker opened, as that page has it.
+fn flows_of(hosts: &Hosts, worker: usize) -> f64 {
+    metric(hosts, &format!("nicforge_app_count_total{{worker=\"{worker}\",name=\"flows_opened\"}} "))
+}
+
+/// What stands behind `name` on the gateway's page.
+fn metric(hosts: &Hosts, name: &str) -> f64 {
     let mut page = String::new();
     let mut stream = hosts.run("gateway", || TcpStream::connect(METRICS).unwrap());
     stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
     stream.read_to_string(&mut page).unwrap();
-    let name = format!("nicforge_worker_{name}{{worker=\"{worker}\"}} ");
-    let value = page.lines().find_map(|line| line.strip_prefix(&name));
+    let value = page.lines().find_map(|line| line.strip_prefix(name));
     value.unwrap_or_else(|| panic!("{name}: {page}")).parse().unwrap()
 }
 
@@ -166,6 +175,7 @@ fn others_go_on_beside_a_worker_that_hangs() {
             std::thread::sleep(Duration::from_millis(100));
         }
         assert!(silence(&hosts, 1) < 2.0, "{interface}: the other one speaks");
+        assert!(flows_of(&hosts, 1) >= 1.0, "{interface}: its flows are counted");
         kill_process(worker, Signal::CONT).unwrap();
         report_is_of(gateway, interface);
         crew.all_ended();

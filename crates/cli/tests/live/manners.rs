@@ -118,6 +118,21 @@ fn prometheus_gets_its_page() {
     }
 }
 
+/// Who asks for OpenMetrics gets it; both formats name the program.
+#[test]
+fn pages_are_open_metrics_for_those_that_accept_it() {
+    let (_idle, address) = with_page();
+    let open = "GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text;version=1.0.0,*/*;q=0.1\r\n\r\n";
+    let build = format!("nicforge_build_info{{version=\"{}\",", env!("CARGO_PKG_VERSION"));
+    for (request, kind, end) in [
+        (open, "Content-Type: application/openmetrics-text; version=1.0.0;", "\n# EOF\n"),
+        (GET, "Content-Type: text/plain; version=0.0.4;", "\n"),
+    ] {
+        let page = asked(address, request);
+        assert!(page.contains(kind) && page.contains(&build) && page.ends_with(end), "{page}");
+    }
+}
+
 #[test]
 fn prometheus_is_answered_whatever_others_ask() {
     let (_idle, address) = with_page();

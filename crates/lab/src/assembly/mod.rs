@@ -175,11 +175,15 @@ impl<'a> HostPlan<'a> {
     }
 
     /// Buffers for all rings and cores.
-    fn packet_pool(&self, space: &mut AddressSpace) -> Pool {
-        let PoolOptions { pool_cache, pool_order, buffer_bytes } = self.settings.read();
+    pub fn packet_buffers(&self) -> usize {
         let in_rings = receive_buffers(self.settings) + self.settings.read::<TransmitOptions>().tx_entries;
-        let per_core = self.adapters.ports * in_rings + 2 * pool_cache + self.spare_buffers;
-        Pool::with_room(space, self.adapters.all_cores() * per_core, buffer_bytes).in_order(pool_order)
+        let in_caches = 2 * self.settings.read::<PoolOptions>().pool_cache;
+        self.adapters.all_cores() * (self.adapters.ports * in_rings + in_caches + self.spare_buffers)
+    }
+
+    fn packet_pool(&self, space: &mut AddressSpace) -> Pool {
+        let PoolOptions { pool_order, buffer_bytes, .. } = self.settings.read();
+        Pool::with_room(space, self.packet_buffers(), buffer_bytes).in_order(pool_order)
     }
 
     /// A transmit ring of one NIC for every core.

@@ -154,16 +154,24 @@ impl Job {
         self.points.iter().zip(runs).flat_map(of).collect()
     }
 
-    /// Each task by its variant, by what differs between the points, and by its seed where that does.
-    pub fn labels(&self) -> Vec<String> {
+    /// Each point by its variant and by what differs between the points.
+    pub fn names(&self) -> Vec<String> {
         let differs = differing(&self.points);
-        let label = |Task { point, seed }: &Task<'_>| {
+        let name = |point: &Point| {
             let params = point.params.iter().filter(|(key, _)| differs.contains(key));
-            let params: Vec<String> = params.map(|(key, value)| format!(" {key}={}", plain(value))).collect();
-            let seed = if self.seeds > 1 { format!(" seed={seed}") } else { String::new() };
-            format!("{}{}{seed}", point.variant, params.concat())
+            let params: String = params.map(|(key, value)| format!(" {key}={}", plain(value))).collect();
+            format!("{}{params}", point.variant)
         };
-        self.tasks().iter().map(label).collect()
+        self.points.iter().map(name).collect()
+    }
+
+    /// Each task by its point's name, and by its seed where that differs.
+    pub fn labels(&self) -> Vec<String> {
+        let of_seeds = |name: String| {
+            let label = move |seed| format!("{name} seed={seed}");
+            (0..self.seeds).map(|number| self.scenario.seed.wrapping_add(number)).map(label).collect::<Vec<_>>()
+        };
+        if self.seeds > 1 { self.names().into_iter().flat_map(of_seeds).collect() } else { self.names() }
     }
 }
 

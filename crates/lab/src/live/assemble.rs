@@ -19,7 +19,7 @@ use nicforge_wire::headers::MacAddress;
 use super::attach::{AbsentFlows, AttachOptions};
 use super::config::LiveConfig;
 use super::device::{Device, FullOptions, Ownership, Policy, TooLong, fill};
-use super::layout::{Blueprint, Layout};
+use super::layout::{Blueprint, Layout, packet_buffers};
 use super::neighbour::{self, AskOptions, Asked, Neighbour};
 use super::ports::{PortConfig, PortOptions};
 use super::threads::{Idle, ThreadOptions};
@@ -33,6 +33,8 @@ use crate::settings::Settings;
 choice! {
     /// What becomes of segments of up to 64 KiB, and of checksums, that a sender on a virtual interface left to its NIC.
     pub enum Segments {
+        /// They pass whole where all ports can do that and the packet buffers take at most a GiB, and are finished elsewhere.
+        Auto = "auto",
         /// The port finishes them, so that frames are as on a wire.
         Cut = "cut",
         /// They pass whole, and the port that they leave by finishes them, or its kernel, or the NIC behind that
@@ -45,7 +47,7 @@ options! {
     /// Segments.
     pub struct SegmentOptions {
         /// What becomes of segments of up to 64 KiB that their sender left to its NIC: the port cuts them, or they pass whole.
-        segments: Segments = Segments::Cut, "", Segments::ALLOWED;
+        segments: Segments = Segments::Auto, "", Segments::ALLOWED;
     }
 }
 
@@ -199,17 +201,25 @@ fn window(settings: &Settings) -> usize {
     (receive.min(settings.read::<TransmitOptions>().tx_entries) / 2).max(1)
 }
 
-/// Buffers hold the longest frame of any port, or segment that is to come whole, unless the file says what they hold.
+/// Packet buffers that are sized for segments without being asked for take at most as much: 1 GiB.
+const SEGMENT_BUFFERS_MAX: usize = 1 << 30;
+
+/// Says whether segments pass whole, where the file leaves that open. Buffers hold the longest frame of any port, or
+/// segment that is to come whole, unless the file says what they hold.
 fn fit_buffers(config: &LiveConfig, ports: &[Box<dyn Port>]) -> LiveConfig {
     const KEY: &str = "buffer_bytes";
     let mut config = config.clone();
+    let is_set = config.assignments.iter().any(|set| set.key.name == KEY);
+    let mut segments = config.live.read::<SegmentOptions>().segments;
+    if segments == Segments::Auto {
+        let bytes = packet_buffers(&config).saturating_mul(DATA_BYTES_MAX as usize);
+        let can = config.tcp.is_none() && !is_set && ports.iter().all(|port| port.takes_segments());
+        segments = if can && bytes <= SEGMENT_BUFFERS_MAX { Segments::Whole } else { Segments::Cut };
+        config.live.set("segments", segments, Place::argument("the kinds of ports"));
+    }
     let longest = ports.iter().filter_map(|port| port.link());
     let longest = longest.map(Link::frame_bytes_max).max().unwrap_or(0);
-    let longest = match config.live.read::<SegmentOptions>().segments {
-        Segments::Cut => longest,
-        Segments::Whole => DATA_BYTES_MAX as usize,
-    };
-    let is_set = config.assignments.iter().any(|set| set.key.name == KEY);
+    let longest = if segments == Segments::Whole { DATA_BYTES_MAX as usize } else { longest };
     if is_set || longest <= config.settings.read::<PoolOptions>().buffer_bytes {
         return config;
     }

@@ -65,6 +65,10 @@ impl Port for ToldPort {
         received
     }
 
+    fn takes_segments(&self) -> bool {
+        self.port.takes_segments()
+    }
+
     fn send_unfinished(&mut self, frame: &[u8], left: TxOffload, now: Time) -> Result<(), LiveError> {
         self.port.send_unfinished(frame, left, now)
     }

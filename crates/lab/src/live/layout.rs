@@ -88,18 +88,7 @@ impl Blueprint {
     {
         let Blueprint { config, app } = self;
         let (settings, count) = (&config.settings, config.settings.cores());
-        // Workers take the frames of all ports, and ports share memory.
-        let plan = HostPlan {
-            settings,
-            adapters: Adapters { count: 1, ports: config.ports.len(), cores: count },
-            spare_buffers: 2 * settings.read::<Burst>().burst,
-            costs: DriverCosts::default(),
-            pool_work: Cycles(0),
-            descriptor_read: DESCRIPTOR_READ,
-            emulator_fills: true,
-            ledgers: config.attach().is_some(),
-            seed: 1,
-        };
+        let plan = plan(config);
         let mut laid = plan.lay_out::<G>()?;
         let mut app = app.clone();
         laid.tell(&mut app);
@@ -125,6 +114,27 @@ impl Blueprint {
         let LaidOut { space, pool, ledgers, fills, .. } = laid;
         Ok(Layout { space, shape, pool, nicmem, nics, ledgers, workers, starts, fills })
     }
+}
+
+/// Workers take the frames of all ports, and ports share memory.
+fn plan(config: &LiveConfig) -> HostPlan<'_> {
+    let settings = &config.settings;
+    HostPlan {
+        settings,
+        adapters: Adapters { count: 1, ports: config.ports.len(), cores: settings.cores() },
+        spare_buffers: 2 * settings.read::<Burst>().burst,
+        costs: DriverCosts::default(),
+        pool_work: Cycles(0),
+        descriptor_read: DESCRIPTOR_READ,
+        emulator_fills: true,
+        ledgers: config.attach().is_some(),
+        seed: 1,
+    }
+}
+
+/// How many packet buffers the pool of `config` has.
+pub fn packet_buffers(config: &LiveConfig) -> usize {
+    plan(config).packet_buffers()
 }
 
 /// No interface has more than four receive registers for each queue; of the steering registers

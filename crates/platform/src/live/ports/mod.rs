@@ -32,7 +32,7 @@ use std::os::fd::BorrowedFd;
 
 use nicforge_units::Time;
 use nicforge_wire::offload::{Offload, OffloadError};
-use nicforge_wire::unfinished::TxOffload;
+use nicforge_wire::unfinished::{Begun, TxOffload};
 
 use super::LiveError;
 
@@ -97,6 +97,32 @@ fn hand_over(
     offload.finish(frame, scratch, &mut |frame| each(frame, TxOffload::default()))
 }
 
+/// More headers no NIC is trusted with.
+const HEADERS_MAX: usize = 256;
+
+/// A frame that leaves for whoever finishes it.
+struct BegunFrame<'a> {
+    begun: Begun,
+    /// Its first bytes, as that one expects them.
+    headers: &'a [u8],
+    rest: &'a [u8],
+}
+
+impl<'a> BegunFrame<'a> {
+    /// `frame`, for which `left` is still to be done; its headers are changed in `room`. `None` where no other can do it.
+    fn of(frame: &'a [u8], left: TxOffload, room: &'a mut [u8; HEADERS_MAX]) -> Option<BegunFrame<'a>> {
+        let (first, rest) = frame.split_at(frame.len().min(HEADERS_MAX));
+        let headers = &mut room[..first.len()];
+        headers.copy_from_slice(first);
+        let begun = left.begin(headers, frame.len())?;
+        Some(BegunFrame { begun, headers, rest })
+    }
+
+    fn bytes(&self) -> usize {
+        self.headers.len() + self.rest.len()
+    }
+}
+
 /// Does what is `left` to do for `frame` and sends what becomes of it.
 fn finish_and_send<P: Port + ?Sized>(port: &mut P, frame: &[u8], left: TxOffload, now: Time) -> Result<(), LiveError> {
     let mut sent = Ok(());
@@ -130,6 +156,11 @@ pub trait Port: Send {
     /// As [`send`](Self::send), for a frame for which `left` is still to be done.
     fn send_unfinished(&mut self, frame: &[u8], left: TxOffload, now: Time) -> Result<(), LiveError> {
         finish_and_send(self, frame, left, now)
+    }
+
+    /// Whether segments come in and leave by it whole.
+    fn takes_segments(&self) -> bool {
+        false
     }
 
     /// Takes a frame to send at `now`; it leaves with the next [`flush`](Self::flush).

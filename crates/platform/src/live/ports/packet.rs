@@ -286,6 +286,10 @@ impl Port for PacketPort {
         Ok(frames)
     }
 
+    fn takes_segments(&self) -> bool {
+        true
+    }
+
     fn send_unfinished(&mut self, frame: &[u8], left: TxOffload, now: Time) -> Result<(), LiveError> {
         self.send_begun(frame, left, now)
     }

@@ -198,12 +198,16 @@ fn ethtool<T: bytemuck::Pod>(socket: BorrowedFd<'_>, name: &str, about: &mut T) 
     done(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) })
 }
 
-/// Makes an open `/dev/net/tun` the TAP device `name`: frames without any header.
+/// Makes an open `/dev/net/tun` the TAP device `name`, which leaves checksums and the cutting of TCP segments to us: frames
+/// behind an offload header, nothing else.
 pub fn become_tap(file: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     let mut request = interface_request(name)?;
-    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as i16;
+    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as i16;
     // SAFETY: TUNSETIFF reads name and flags of the request and writes the name, all within it.
-    done(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) })
+    done(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) })?;
+    let takes = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
+    // SAFETY: TUNSETOFFLOAD takes a number.
+    done(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD as _, libc::c_ulong::from(takes)) })
 }
 
 /// Receives up to as many messages as `headers` has without waiting; returns how many.

@@ -1,18 +1,21 @@
-//! A TAP device: what the system's stack sends into it comes in here, and the reverse.
+//! A TAP device: what the system's stack sends into it comes in here, and the reverse. The stack leaves checksums and the
+//! cutting of segments to the device, as to a NIC, and takes segments whole.
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use nicforge_units::Time;
+use nicforge_wire::offload::{OFFLOAD_HEADER_LEN, Offload};
+use nicforge_wire::unfinished::TxOffload;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-use super::{Link, Port, PortCounters, system};
+use super::{BegunFrame, HEADERS_MAX, Link, Port, PortCounters, finish_and_send, hand_over, system};
 use crate::live::LiveError;
 
-/// No frame is longer: the stack cuts and finishes frames itself, as nothing else was agreed.
-const FRAME_MAX: usize = 65_550;
+/// No frame is longer, with its offload header.
+const FRAME_MAX: usize = OFFLOAD_HEADER_LEN + 65_550;
 
 /// A TAP device, which is there as long as the value.
 pub struct TapPort {
@@ -20,7 +23,9 @@ pub struct TapPort {
     /// To ask about the device.
     asks: OwnedFd,
     file: File,
+    /// Offload header and frame.
     frame: Box<[u8]>,
+    scratch: Vec<u8>,
     counters: PortCounters,
 }
 
@@ -55,6 +60,7 @@ impl TapPort {
             asks,
             file,
             frame: vec![0; FRAME_MAX].into(),
+            scratch: Vec::new(),
             counters: PortCounters::default(),
         })
     }
@@ -70,36 +76,12 @@ impl TapPort {
         set.map_err(LiveError::of(format!("hardware address of {}", self.link.name())))?;
         Ok(self)
     }
-}
 
-impl Port for TapPort {
-    fn receive(&mut self, budget: usize, each: &mut dyn FnMut(&[u8])) -> Result<usize, LiveError> {
-        let mut frames = 0;
-        while frames < budget {
-            match self.file.read(&mut self.frame) {
-                Ok(0) => break,
-                Ok(len) => each(&self.frame[..len]),
-                Err(cause) if cause.kind() == ErrorKind::WouldBlock => break,
-                Err(cause) if cause.kind() == ErrorKind::Interrupted => continue,
-                // EIO: the device is down.
-                Err(cause) if cause.raw_os_error() == Some(libc::EIO) => break,
-                Err(cause) => {
-                    return Err(LiveError::of(format!("TAP device {}", self.link.name()))(cause));
-                }
-            }
-            frames += 1;
-        }
-        self.counters.received += frames as u64;
-        Ok(frames)
-    }
-
-    fn send(&mut self, frame: &[u8], _now: Time) -> Result<(), LiveError> {
-        if !self.link.carries(frame) {
-            self.counters.above_mtu += 1;
-            return Ok(());
-        }
-        match self.file.write(frame) {
-            Ok(_) => self.counters.went_out(frame.len() as u64),
+    /// A frame of which `parts` are the pieces, behind its offload header.
+    fn write(&mut self, header: &[u8; OFFLOAD_HEADER_LEN], parts: [&[u8]; 2]) -> Result<(), LiveError> {
+        let [headers, rest] = parts;
+        match self.file.write_vectored(&[header, headers, rest].map(IoSlice::new)) {
+            Ok(_) => self.counters.went_out((headers.len() + rest.len()) as u64),
             // No room, down, or nothing that the stack takes for a frame.
             Err(cause)
                 if cause.kind() == ErrorKind::WouldBlock
@@ -112,6 +94,68 @@ impl Port for TapPort {
             }
         }
         Ok(())
+    }
+}
+
+impl Port for TapPort {
+    fn receive(&mut self, budget: usize, each: &mut dyn FnMut(&[u8])) -> Result<usize, LiveError> {
+        self.receive_unfinished(budget, 0, &mut |frame, _| each(frame))
+    }
+
+    fn receive_unfinished(
+        &mut self,
+        budget: usize,
+        longest: usize,
+        each: &mut dyn FnMut(&[u8], TxOffload),
+    ) -> Result<usize, LiveError> {
+        let mut frames = 0;
+        while frames < budget {
+            let len = match self.file.read(&mut self.frame) {
+                Ok(0) => break,
+                Ok(len) => len,
+                Err(cause) if cause.kind() == ErrorKind::WouldBlock => break,
+                Err(cause) if cause.kind() == ErrorKind::Interrupted => continue,
+                // EIO: the device is down.
+                Err(cause) if cause.raw_os_error() == Some(libc::EIO) => break,
+                Err(cause) => {
+                    return Err(LiveError::of(format!("TAP device {}", self.link.name()))(cause));
+                }
+            };
+            let Some((header, frame)) = self.frame[..len].split_first_chunk_mut::<OFFLOAD_HEADER_LEN>() else {
+                self.counters.lost("offload_header_missing", 1);
+                continue;
+            };
+            match hand_over(&Offload::decode(header), frame, longest, &mut self.scratch, each) {
+                Ok(more) => frames += more,
+                Err(error) => self.counters.lost(error.name(), 1),
+            }
+        }
+        self.counters.received += frames as u64;
+        Ok(frames)
+    }
+
+    fn takes_segments(&self) -> bool {
+        true
+    }
+
+    fn send_unfinished(&mut self, frame: &[u8], left: TxOffload, now: Time) -> Result<(), LiveError> {
+        let mut room = [0; HEADERS_MAX];
+        let Some(BegunFrame { begun, headers, rest }) = BegunFrame::of(frame, left, &mut room) else {
+            return finish_and_send(self, frame, left, now);
+        };
+        if begun.l3_len > self.link.mtu {
+            self.counters.above_mtu += 1;
+            return Ok(());
+        }
+        self.write(&begun.header, [headers, rest])
+    }
+
+    fn send(&mut self, frame: &[u8], _now: Time) -> Result<(), LiveError> {
+        if !self.link.carries(frame) {
+            self.counters.above_mtu += 1;
+            return Ok(());
+        }
+        self.write(&[0; OFFLOAD_HEADER_LEN], [frame, &[]])
     }
 
     fn flush(&mut self) -> Result<(), LiveError> {

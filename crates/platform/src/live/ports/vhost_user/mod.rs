@@ -31,7 +31,7 @@ use nicforge_wire::unfinished::TxOffload;
 use rustix::event::{Timespec, epoll};
 
 use super::spread::Spread;
-use super::{Link, Port, PortCounters, finish_and_send, hand_over};
+use super::{BegunFrame, HEADERS_MAX, Link, Port, PortCounters, finish_and_send, hand_over};
 use crate::live::LiveError;
 use control::Control;
 use guest::Guest;
@@ -39,8 +39,6 @@ use queue::Fault;
 
 /// Pairs of queues of one port, at most.
 pub const VHOST_USER_QUEUES_MAX: u16 = 16;
-/// More headers no NIC is trusted with.
-const HEADERS_MAX: usize = 256;
 
 /// A port that a guest is plugged into.
 pub struct VhostUserPort {
@@ -169,20 +167,22 @@ impl Port for VhostUserPort {
         Ok(looked)
     }
 
+    fn takes_segments(&self) -> bool {
+        true
+    }
+
     fn send_unfinished(&mut self, frame: &[u8], left: TxOffload, now: Time) -> Result<(), LiveError> {
-        let mut headers = [0; HEADERS_MAX];
-        let headers = &mut headers[..frame.len().min(HEADERS_MAX)];
-        headers.copy_from_slice(&frame[..headers.len()]);
-        let begun = left.begin(headers, frame.len());
-        let begun = begun.filter(|begun| locked(&self.guest).finishes(&Offload::decode(&begun.header)));
-        let Some(begun) = begun else {
+        let mut room = [0; HEADERS_MAX];
+        let begun = BegunFrame::of(frame, left, &mut room);
+        let begun = begun.filter(|it| locked(&self.guest).finishes(&Offload::decode(&it.begun.header)));
+        let Some(BegunFrame { begun, headers, rest }) = begun else {
             return finish_and_send(self, frame, left, now);
         };
         if begun.l3_len > self.link.mtu {
             self.counters.above_mtu += 1;
             return Ok(());
         }
-        self.give(&begun.header, [headers, &frame[headers.len()..]]);
+        self.give(&begun.header, [headers, rest]);
         Ok(())
     }
 
