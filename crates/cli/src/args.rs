@@ -31,6 +31,9 @@ pub enum Command {
     /// Run what a paper's published claims are about, and put predictions beside them
     #[command(after_help = REPRODUCE_EXAMPLES)]
     Reproduce(crate::reproduce::ReproduceOptions),
+    /// Search the machine files that fit what was measured, within ranges that have a source
+    #[command(after_help = CALIBRATE_EXAMPLES)]
+    Calibrate(crate::calibrate::CalibrateOptions),
     /// Say what there is: interfaces, applications, stages, machines, scenarios, settings
     #[command(after_help = LIST_EXAMPLES)]
     List(ListOptions),

@@ -55,6 +55,14 @@ Examples:
 Points are kept as they finish, where `nicforge run` keeps them: a second call is quick.
 Verdicts: within its interval, within 10 %, within 25 %, misses; ordering right or wrong.";
 
+/// Below the help of `calibrate`.
+pub const CALIBRATE_EXAMPLES: &str = "\
+Examples:
+  nicforge calibrate machines/xeon-4216-cx5.toml docs/calibration/xeon-4216-cx5.toml --jobs 2
+  nicforge calibrate machines/mine.toml points.toml --samples 100 --rounds 6
+
+The seed of the file of points decides all draws. Points are kept as they finish: the same command continues.";
+
 /// Below the help of `list`.
 pub const LIST_EXAMPLES: &str = "\
 Examples:

@@ -11,12 +11,14 @@
 //! `nicforge new interface NAME` writes such a crate.
 
 mod args;
+mod calibrate;
 mod capture;
 mod check;
 mod diff;
 mod error;
 mod estimate;
 mod examples;
+mod fields;
 mod help;
 #[cfg(target_os = "linux")]
 mod http;
@@ -79,6 +81,7 @@ pub fn main(registry: Registry) -> ExitCode {
         Command::Search(options) => search::search(options),
         Command::Diff(options) => diff::diff(options),
         Command::Reproduce(options) => reproduce::reproduce(options),
+        Command::Calibrate(options) => calibrate::calibrate(options),
         Command::List(options) => list::list(options),
         Command::Help(options) => help::help(options),
         Command::Check(options) => check::check(options),

@@ -124,11 +124,13 @@ fn numbers(machine: &Machine) -> String {
     format!("{}: {}\n{}", machine.name, machine.title, columns(&rows))
 }
 
-/// docs/machines.md: the machines of data sheets. What a user measured stands in a file of its own.
+/// docs/machines.md: the machines of data sheets. What a user measured stands in a file of its own, as do members of
+/// calibrated sets.
 fn machines_page() -> Result<String, CliError> {
     let mut page = MACHINES_HEAD.to_string();
     let is_measured = |file: &PathBuf| std::fs::read_to_string(file).is_ok_and(|text| text.starts_with(MEASURED));
-    for file in toml_files("machines").into_iter().filter(|file| !is_measured(file)) {
+    let is_member = |file: &PathBuf| file.parent().is_some_and(|folder| folder.ends_with("members"));
+    for file in toml_files("machines").into_iter().filter(|file| !is_measured(file) && !is_member(file)) {
         let machine = load_machine(&file)?;
         page.push_str(&format!("\n## {}\n\n{}.\n\n{TABLE_HEAD}", machine.name, machine.title));
         for row in &machine.rows {

@@ -74,6 +74,8 @@ pub struct Shape {
     pub frames: usize,
     /// Buffers that receive rings may hold for each queue, and transmit rings beyond one for each of their entries.
     pub buffers: Buffers,
+    /// Buffers of the host that all receive rings hold when no packet waits.
+    pub empty: usize,
     /// Empty buffers that all rings hold out to the NIC, each for a frame; `None` where that depends on the run.
     pub ready: Option<usize>,
     /// Frames of which none is dropped for want of room in any ring: entries of the smallest.
@@ -128,6 +130,7 @@ impl Shape {
         Shape {
             frames,
             buffers: Buffers { receive: rx_entries, more_in_transmit: 0 },
+            empty: frames,
             ready: Some(frames),
             smallest: rx_entries,
             sharing: None,
@@ -144,6 +147,7 @@ impl Shape {
         Shape {
             frames: 0,
             buffers: Buffers::default(),
+            empty: 0,
             ready: None,
             smallest: 0,
             sharing: None,

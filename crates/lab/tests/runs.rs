@@ -267,3 +267,33 @@ fn cores_may_begin_to_poll_late() {
         .with("window_ms", 2.0);
     assert!(run(&settings, 1).throughput_gbps > 0.0);
 }
+
+/// A pool that rings empty: each packet that waits to be sent is one that no ring can receive, and all is counted.
+#[test]
+fn a_pool_that_runs_dry_leaves_entries_empty() {
+    for interface in ["priv_ring", "sh_ring", "rx_bisect"] {
+        let of = |buffers: f64| {
+            let settings = small()
+                .with("interface", interface)
+                .with("packet_bytes", 64)
+                .with("offered_gbps", 100.0)
+                .with("pool_cache", 8)
+                .with("pool_per_entry", buffers);
+            settings.check(machine()).unwrap();
+            run(&settings, 1)
+        };
+        let (dry, ample) = (of(1.0), of(8.0));
+        assert!(dry.rx_nombuf > Some(0) && dry.drops["no_descriptor"] > 0, "{interface}: {dry:?}");
+        assert!(dry.throughput_gbps > 0.0, "{interface}");
+        assert_eq!(ample.rx_nombuf, None, "{interface}");
+    }
+}
+
+#[test]
+fn a_pool_that_cannot_fill_the_rings_is_refused() {
+    let error = small().with("pool_buffers", 1023).check(machine()).unwrap_err();
+    assert!(format!("{error:?}").contains("set pool_buffers to 1024 or more"), "{error:?}");
+    small().with("pool_buffers", 1024).check(machine()).unwrap();
+    let both = small().with("pool_buffers", 4096).with("pool_per_entry", 4.0);
+    assert!(both.check(machine()).is_err());
+}

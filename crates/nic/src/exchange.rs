@@ -7,7 +7,8 @@ use crate::{Completion, CompletionReader, DriverCosts, Packet, PoolCache};
 /// Appends up to `max` packets that `completions` tells of to `packets`; returns how many. `put`
 /// lays an empty buffer into the entry of a completion, and returns the one that was there.
 ///
-/// Without an empty buffer a packet stays where it is, so that a ring entry is never without one.
+/// Where the pool has none, the packet comes all the same and `put` gets none: its own buffer may be the one that the
+/// pool lacks (DPDK's vectorised mlx5 receive path). The driver fills the entry later.
 /// An entry that holds no packet gives its buffer back to the pool.
 #[inline]
 pub fn exchange<C: Cpu>(
@@ -17,7 +18,7 @@ pub fn exchange<C: Cpu>(
     packets: &mut Vec<Packet>,
     max: usize,
     costs: &DriverCosts,
-    mut put: impl FnMut(&mut C, &Completion, Addr) -> Addr,
+    mut put: impl FnMut(&mut C, &Completion, Option<Addr>) -> Addr,
 ) -> u64 {
     let before = packets.len();
     let mut found = false;
@@ -29,9 +30,7 @@ pub fn exchange<C: Cpu>(
             break;
         };
         after.expect_buffers(cpu);
-        let Some(fresh) = pool.take(cpu) else {
-            break;
-        };
+        let fresh = pool.take(cpu);
         reader = after;
         found = true;
         cpu.work(costs.rx_packet);

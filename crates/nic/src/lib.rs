@@ -42,7 +42,7 @@ pub use mbuf::{
 };
 pub use nicforge_wire::unfinished::TxOffload;
 pub use nicmem::{Allocation, Application, Key, KeyTable, Nicmem, NicmemError, Refusal};
-pub use options::{NicmemOptions, PoolOptions, RssOptions, TransmitOptions};
+pub use options::{NicmemOptions, PoolOptions, PoolSize, RssOptions, TransmitOptions};
 pub use packet::{Packet, PortId, RxFlags, Segment, Verdict};
 pub use pool::{Fit, Pool, PoolCache, PoolOrder};
 pub use steering::{PortRule, Steering};

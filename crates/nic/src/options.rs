@@ -31,6 +31,28 @@ options! {
     }
 }
 
+options! {
+    /// How many packet buffers there are.
+    pub struct PoolSize {
+        /// Packet buffers of the host's pool, a fixed number. When they run out, entries of rings stay empty and
+        /// `rx_nombuf` counts.
+        pool_buffers: Option<usize> = None, "buffers", Allowed::Whole(1, 1 << 26),
+            default "for all rings and caches at once",
+            source "DPDK, example l3fwd: entries of all receive and transmit rings, a burst and a cache for each core";
+        /// The same as a multiple of the empty buffers that all receive rings hold when no packet waits.
+        pool_per_entry: Option<f64> = None, "buffers", Allowed::Number(1.0, 1024.0), default "as `pool_buffers` says";
+    }
+}
+
+impl PoolSize {
+    /// Buffers of the pool where receive rings hold `empty` of them; `None` where nothing bounds them but what
+    /// rings and caches hold.
+    pub fn buffers(&self, empty: usize) -> Option<usize> {
+        let multiple = || self.pool_per_entry.map(|each| (each * empty as f64).ceil() as usize);
+        self.pool_buffers.or_else(multiple)
+    }
+}
+
 impl PoolOptions {
     /// Bytes of frame that a packet buffer really holds: whole cache lines.
     pub fn buffer_room(&self) -> usize {

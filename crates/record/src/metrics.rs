@@ -31,6 +31,9 @@ pub struct Metrics {
     /// Requests of the window that clients gave up after their time-out; only of closed loops (ping-pong).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_timed_out: Option<u64>,
+    /// How often a core wanted a packet buffer in the window and the pool had none; only where that happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rx_nombuf: Option<u64>,
     /// First bit in to last bit out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_us: Option<Latency>,

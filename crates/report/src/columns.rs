@@ -93,7 +93,7 @@ const GB_PER_S: Unit = Unit::Plain("GB/s");
 
 /// All metrics in the schema's order; drops by cause are apart, since causes are open-ended.
 #[rustfmt::skip]
-pub const METRICS: [Metric; 54] = [
+pub const METRICS: [Metric; 55] = [
     metric("rpc_mps", "RPCs", Unit::Plain("M/s"), More, Some("RPCs"), |m| m.rpc_mps),
     metric("tuples_mps", "tuples", Unit::Plain("M/s"), More, Some("tuples"), |m| m.tuples_mps),
     metric("counted_mps", "counted", Unit::Plain("M/s"), More, Some("counted"), |m| m.counted_mps),
@@ -115,6 +115,7 @@ pub const METRICS: [Metric; 54] = [
     metric("offered_mpps", "offered", MPPS, Neither, None, |m| Some(m.offered_mpps)),
     metric("drop_fraction", "dropped", Unit::Share, Less, Some("dropped"), |m| Some(m.drop_fraction)),
     metric("requests_timed_out", "requests given up", Unit::Plain(""), Less, Some("given up"), |m| m.requests_timed_out.map(|count| count as f64)),
+    metric("rx_nombuf", "no buffer in the pool", Unit::Plain("times"), Less, None, |m| m.rx_nombuf.map(|count| count as f64)),
     metric("latency_us.mean", "latency mean", MICROS, Less, None, |m| latency(m, |l| l.mean)),
     metric("latency_us.p50", "latency p50", MICROS, Less, Some("p50"), |m| latency(m, |l| l.p50)),
     metric("latency_us.p99", "latency p99", MICROS, Less, Some("p99"), |m| latency(m, |l| l.p99)),

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use nicforge_options::{ConfigError, Located, Node, Place, nearest, parse_tree, read_text};
+use nicforge_options::{ConfigError, Located, Place, nearest, parse_tree, read_text};
 use nicforge_report::claims::{Bound, Claim, Expression};
+
+use crate::fields::{Fields, tables};
 
 /// Where it is in a checkout.
 const FILE: &str = "docs/predictions/open.toml";
@@ -83,60 +85,6 @@ pub fn read(file: &Path) -> Result<Book, ConfigError> {
     Ok(book)
 }
 
-fn tables<'a>(value: &'a Located, what: &str) -> Result<impl Iterator<Item = &'a Located> + use<'a>, ConfigError> {
-    match &value.node {
-        Node::List(all) => Ok(all.iter()),
-        other => {
-            let wrong = format!("{what} is {}", other.show());
-            Err(ConfigError::new(&value.place, wrong, format!("write {what} above each")))
-        }
-    }
-}
-
-/// The fields of a table by their keys, all of which are `known`.
-struct Fields<'a> {
-    table: &'a Located,
-    what: &'static str,
-}
-
-impl<'a> Fields<'a> {
-    fn of(table: &'a Located, what: &'static str, known: &[&str]) -> Result<Fields<'a>, ConfigError> {
-        for field in table.table(what)? {
-            if !known.contains(&field.key.as_str()) {
-                return Err(ConfigError::unknown(&field.place, &format!("key of {what}"), &field.key, known));
-            }
-        }
-        Ok(Fields { table, what })
-    }
-
-    fn get(&self, key: &str) -> Option<&'a Located> {
-        let fields = self.table.table(self.what).ok()?;
-        fields.iter().find(|field| field.key == key).map(|field| &field.value)
-    }
-
-    fn text(&self, key: &str) -> Result<Option<&'a str>, ConfigError> {
-        self.get(key).map(|value| value.text(&format!("`{key}`"))).transpose()
-    }
-
-    fn needed(&self, key: &str) -> Result<&'a str, ConfigError> {
-        self.text(key)?.ok_or_else(|| {
-            ConfigError::new(&self.table.place, format!("a {} has no `{key}`", self.what), format!("add `{key}`"))
-        })
-    }
-
-    fn number(&self, key: &str) -> Result<Option<f64>, ConfigError> {
-        let number = |value: &Located| match value.node {
-            Node::Integer(number) => Ok(number as f64),
-            Node::Number(number) if number.is_finite() => Ok(number),
-            ref other => {
-                let wrong = format!("`{key}` is {}", other.show());
-                Err(ConfigError::new(&value.place, wrong, format!("`{key}` is a number")))
-            }
-        };
-        self.get(key).map(number).transpose()
-    }
-}
-
 fn paper(table: &Located) -> Result<Paper, ConfigError> {
     let fields = Fields::of(table, "[[paper]]", &PAPER_KEYS)?;
     let text = |key: &str| fields.needed(key).map(str::to_owned);
@@ -184,15 +132,19 @@ fn predicted(fields: &Fields) -> Result<(Result<Expression, String>, Place), Con
             return Err(ConfigError::new(&fields.table.place, "a [[claim]] is not compared", right));
         }
     };
-    let parsed = Expression::parse(value.text("`predicted`")?);
-    let expression = parsed.map_err(|error| {
-        let wrong = format!("`predicted`: {} at character {}", error.wrong, error.at);
-        ConfigError::new(&value.place, wrong, error.right)
-    })?;
-    Ok((Ok(expression), value.place.clone()))
+    Ok((Ok(expression(value)?), value.place.clone()))
 }
 
-fn bound(fields: &Fields) -> Result<Option<Bound>, ConfigError> {
+/// The expression that is the text at `value`, a key `predicted`.
+pub fn expression(value: &Located) -> Result<Expression, ConfigError> {
+    Expression::parse(value.text("`predicted`")?).map_err(|error| {
+        let wrong = format!("`predicted`: {} at character {}", error.wrong, error.at);
+        ConfigError::new(&value.place, wrong, error.right)
+    })
+}
+
+/// Whether the value of a table is a bound, and which.
+pub fn bound(fields: &Fields) -> Result<Option<Bound>, ConfigError> {
     let Some(value) = fields.get("bound") else {
         return Ok(None);
     };

@@ -11,6 +11,7 @@ use nicforge_report::claims::{Judged, claims_json, claims_markdown, claims_page,
 use nicforge_report::table;
 
 use book::{Book, Entry};
+pub use book::{bound, expression};
 pub use options::ReproduceOptions;
 
 use crate::error::CliError;
@@ -36,10 +37,12 @@ pub fn reproduce(options: &ReproduceOptions) -> Result<(), CliError> {
             .extend(more.into_iter().filter(|other| !scenarios.iter().any(|one| one.0 == other.0)).collect::<Vec<_>>());
     }
     let (records, failed) = runs::run_all(&scenarios, options)?;
+    let members = if options.members { runs::run_members(&scenarios[..asked], options)? } else { Vec::new() };
     let judge = |entry: &&Entry| {
         let record = records.iter().find(|(scenario, _)| *scenario == entry.run);
         let record = record.map_or(Err("not run yet"), |(_, record)| record.as_ref().map_err(String::as_str));
-        Judged::of(&entry.claim, record)
+        let members = members.iter().filter(|(scenario, _)| *scenario == entry.run).map(|(_, record)| record);
+        Judged::of(&entry.claim, record).beside(members)
     };
     let judged: Vec<Judged> = entries.iter().map(judge).collect();
     written(&judged, &records[asked..], &book, options)?;
@@ -131,9 +134,10 @@ fn intro(book: &Book, name: &str, options: &ReproduceOptions) -> String {
     }
     format!(
         "# Open claims\n\nWritten by `{command} --markdown`. Published values: {}. A prediction has the 95 % interval of \
-         its run behind it where the run knows one; that says nothing of the parameters' uncertainty. The ratio is \
-         predicted over published. Values within their interval, and those that keep a bound, count as within 10 %, and \
-         those within 10 % as within 25 %.\n",
+         its run behind it where the run knows one; that says nothing of the parameters' uncertainty, which `members` does: \
+         the range over the machine and the members of its calibrated set. The ratio is predicted over published. Values \
+         within their interval or their range, and those that keep a bound, count as within 10 %, and those within 10 % as \
+         within 25 %.\n",
         book.source
     )
 }

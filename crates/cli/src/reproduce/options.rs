@@ -28,6 +28,9 @@ pub struct ReproduceOptions {
     /// Run on the machine of this file, or name, instead of the scenarios'
     #[arg(long, value_name = "FILE")]
     pub machine: Option<PathBuf>,
+    /// Run each scenario on the members of its machine's calibrated set, too: machines/members/NAME-*.toml
+    #[arg(long, conflicts_with = "machine")]
+    pub members: bool,
     /// Points to run at once; the results are the same for every N
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = jobs)]
     pub jobs: usize,

@@ -28,7 +28,7 @@ pub fn run_all(
 ) -> Result<(Records, Option<CliError>), CliError> {
     let (mut records, mut failed) = (Records::new(), None);
     for (index, (scenario, path)) in scenarios.iter().enumerate() {
-        let run = run_options(path, options);
+        let run = run_options(path, options.machine.as_deref(), options);
         if options.no_run && !is_finished(&run)? {
             records.push((scenario.clone(), Err("not run yet".to_owned())));
             continue;
@@ -43,6 +43,40 @@ pub fn run_all(
         records.push((scenario.clone(), record));
     }
     Ok((records, failed))
+}
+
+/// The records of `scenarios` on each member of their machine's calibrated set, by the scenario's name.
+pub fn run_members(
+    scenarios: &[(String, PathBuf)],
+    options: &ReproduceOptions,
+) -> Result<Vec<(String, Record)>, CliError> {
+    let mut records = Vec::new();
+    for (scenario, path) in scenarios {
+        for member in members(path, options)? {
+            let run = run_options(path, Some(&member), options);
+            if options.no_run && !is_finished(&run)? {
+                continue;
+            }
+            tell(&format!("{scenario} on {}\n", member.display()));
+            records.push((scenario.clone(), simulate(&run)?.record));
+        }
+    }
+    Ok(records)
+}
+
+/// The machine files of the calibrated set of the machine that the scenario of `path` runs on.
+fn members(path: &Path, options: &ReproduceOptions) -> Result<Vec<PathBuf>, CliError> {
+    let machine = load(path, &options.overrides, None, 1)?.machine;
+    let folder = machine.file.with_file_name("members");
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_member = |file: &PathBuf| {
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or("");
+        let letter = name.strip_prefix(&machine.name).and_then(|rest| rest.strip_prefix('-')?.strip_suffix(".toml"));
+        letter.is_some_and(|letter| letter.len() == 1)
+    };
+    let mut found: Vec<PathBuf> = entries.filter(is_member).collect();
+    found.sort();
+    Ok(found)
 }
 
 /// Scenarios of the paper `name`, or of all, that no claim is about.
@@ -118,12 +152,13 @@ fn places(claims: &Path, name: &str) -> impl Iterator<Item = PathBuf> + use<> {
     std::iter::once(name).chain(above)
 }
 
-/// A run of the scenario, as `nicforge run` has it: with the same folder, and so with the same points kept.
-fn run_options(path: &Path, options: &ReproduceOptions) -> RunOptions {
+/// A run of the scenario, on `machine` if one is named, as `nicforge run` has it: with the same folder, and so with the
+/// same points kept.
+fn run_options(path: &Path, machine: Option<&Path>, options: &ReproduceOptions) -> RunOptions {
     RunOptions {
         scenario: path.to_path_buf(),
         overrides: options.overrides.clone(),
-        machine: options.machine.clone(),
+        machine: machine.map(Path::to_path_buf),
         out: None,
         force: false,
         json: false,

@@ -12,6 +12,7 @@ mod skip;
 
 mod bad_captures;
 mod basics;
+mod calibrate;
 #[cfg(target_os = "linux")]
 mod cases;
 mod diff;

@@ -49,6 +49,7 @@ impl Describe for Emulated {
         Shape {
             // The emulated rings and the physical ones.
             buffers: Buffers { receive: inner.buffers.receive + entries.div_ceil(queues.each.max(1)), ..inner.buffers },
+            empty: inner.empty + entries,
             ready: None,
             supplies: Vec::new(),
             registers: inner.registers + physical.len(),

@@ -42,6 +42,8 @@ impl SplitOptions {
         Shape {
             // Two for each frame, in transmit rings too.
             buffers: Buffers { receive: 2 * entries, more_in_transmit: 1 },
+            // Headers, and payload where that is host memory.
+            empty: (2 * queues.each - on_nicmem) * entries,
             ready: None,
             split: Some(SplitShape { at: self.split_at, on_nicmem, inlines }),
             supplies: Vec::new(),

@@ -15,9 +15,8 @@ pub struct Driver {
     buffers: Addr,
     /// Entries taken out that had a packet.
     taken: u64,
-    /// Buffers put in when the queue came up. From then on each one taken out goes against one put
-    /// in.
-    held: u64,
+    /// Entries without a buffer, as the pool had none: all until the queue comes up.
+    bare: u64,
     costs: DriverCosts,
 }
 
@@ -35,8 +34,24 @@ impl Driver {
             completions,
             buffers: space.data(ring.entries * 8, 64),
             taken: 0,
-            held: 0,
+            bare: ring.entries,
             costs,
+        }
+    }
+
+    /// Fills what the ring lacks, and gives it to the NIC.
+    pub fn fill_up<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+        self.fill(cpu, pool);
+        self.supply.ring_doorbell(cpu);
+    }
+
+    /// Fills entries without a buffer as far as the pool has some.
+    fn fill<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+        while self.bare > 0
+            && let Some(mbuf) = pool.take(cpu)
+        {
+            post(cpu, &mut self.supply, self.buffers, mbuf);
+            self.bare -= 1;
         }
     }
 
@@ -55,21 +70,20 @@ fn post<C: Cpu>(cpu: &mut C, supply: &mut Supply, buffers: Addr, mbuf: Addr) {
 
 impl<C: Cpu> DriverHalf<C> for Driver {
     fn start(&mut self, cpu: &mut C, pool: &mut PoolCache) {
-        for _ in 0..self.supply.ring.entries {
-            let Some(mbuf) = pool.take(cpu) else { break };
-            post(cpu, &mut self.supply, self.buffers, mbuf);
-            self.held += 1;
-        }
-        self.supply.ring_doorbell(cpu);
+        self.fill_up(cpu, pool);
     }
 
     fn rx_burst(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
         let part = cpu.enter(Part::Driver);
-        let (supply, buffers) = (&mut self.supply, self.buffers);
+        self.fill(cpu, pool);
+        let (supply, buffers, bare) = (&mut self.supply, self.buffers, &mut self.bare);
         self.taken +=
             exchange(cpu, pool, &mut self.completions, packets, max, &self.costs, |cpu, completion, fresh| {
                 let received = completion.buffer(cpu, buffers + u64::from(completion.entry) * 8);
-                post(cpu, supply, buffers, fresh);
+                match fresh {
+                    Some(fresh) => post(cpu, supply, buffers, fresh),
+                    None => *bare += 1,
+                }
                 received
             });
         self.supply.ring_doorbell(cpu);
@@ -81,6 +95,6 @@ impl<C: Cpu> DriverHalf<C> for Driver {
     }
 
     fn buffers_held(&self) -> i64 {
-        self.held as i64
+        (self.supply.ring.entries - self.bare) as i64
     }
 }

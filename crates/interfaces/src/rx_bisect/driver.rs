@@ -38,8 +38,6 @@ pub struct Driver {
     /// Bx entries consumed so far, and what the NIC was told.
     position: u64,
     rung: u64,
-    /// Whether this core's buffers and those of others mix.
-    shares: bool,
     /// Buffers put into Ax rings, and handed out of Bx entries.
     posted: u64,
     handed_out: u64,
@@ -55,21 +53,9 @@ impl Driver {
         completions: CompletionReader,
         doorbell: Register,
         first: u64,
-        shares: bool,
         costs: DriverCosts,
     ) -> Driver {
-        Driver {
-            ax,
-            completions,
-            doorbell,
-            position: first,
-            rung: first,
-            shares,
-            posted: 0,
-            handed_out: 0,
-            taken: 0,
-            costs,
-        }
+        Driver { ax, completions, doorbell, position: first, rung: first, posted: 0, handed_out: 0, taken: 0, costs }
     }
 
     /// Fills what has no buffer, as far as the pool goes.
@@ -84,28 +70,20 @@ impl Driver {
         }
     }
 
-    /// Puts a buffer in the place of the one that ring `number` lost, if that is ours. Returns
-    /// `false` when the entry has to wait for a buffer.
-    ///
-    /// Where buffers mix, it never waits: the buffer that the pool lacks may be behind this very
-    /// entry. The place stays free until there is one.
+    /// Puts a buffer in the place of the one that ring `number` lost, if that is ours. Without one the place stays
+    /// free until there is one: the buffer that the pool lacks may be behind this very entry.
     #[inline]
-    fn replace<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, number: u16) -> bool {
+    fn replace<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, number: u16) {
         let own = self.ax.iter_mut().find(|ax| ax.number == number);
         // A notice of what was never given comes from a NIC whose registers somebody else wrote.
         let Some(ax) = own.filter(|ax| ax.filled() > 0) else {
-            return true;
+            return;
         };
-        let fresh = pool.take(cpu);
-        if fresh.is_none() && !self.shares {
-            return false;
-        }
         ax.consumed += 1;
-        if let Some(mbuf) = fresh {
+        if let Some(mbuf) = pool.take(cpu) {
             ax.supply.post(cpu, mbuf);
             self.posted += 1;
         }
-        true
     }
 
     fn ring_doorbells<C: Cpu>(&mut self, cpu: &mut C) {
@@ -139,9 +117,7 @@ impl<C: Cpu> DriverHalf<C> for Driver {
             };
             // One entry more ahead than elsewhere: notices between packets are dealt with in no time.
             after.after().expect_buffers(cpu);
-            if !self.replace(cpu, pool, entry.ring) {
-                break;
-            }
+            self.replace(cpu, pool, entry.ring);
             reader = after;
             self.position += 1;
             cpu.work(self.costs.rx_packet);

@@ -123,10 +123,8 @@ pub fn build_with(
     for (number, (bx, filled)) in topology.bx.iter().zip(filled_by).enumerate() {
         Plan::check_ring("bx_entries", bx.entries)?;
         let (writer, reader) = completion_ring(space, bx.entries, plan.owners[number])?;
-        let borrows = bx.associated.iter().any(|&ax| linked[ax] != number);
-        let lends = topology.lends(number, &linked);
         let doorbell = register(topology.ax.len() + number);
-        drivers.push(Driver::new(filled, reader, doorbell, first, borrows || lends, plan.costs));
+        drivers.push(Driver::new(filled, reader, doorbell, first, plan.costs));
         let batch = plan.descriptor_read;
         receivers.push(nic::Bx::new(writer, number, bx, first, &linked, batch));
     }

@@ -194,6 +194,7 @@ impl Describe for RxBisect {
             // Full Bx rings of cores that stall must leave buffers for the others (paper, section 4.3).
             buffers: Buffers { receive: ax_entries * rings.div_ceil(queues).max(1) + bx_entries, more_in_transmit: 0 },
             // Only allocation rings hold empty buffers (paper, section 4.2).
+            empty: held,
             ready: Some(held),
             smallest: ax_entries.min(bx_entries),
             sharing: None,

@@ -267,12 +267,4 @@ impl Topology {
         }
         Err(TopologyError::Domains { ax, ax_domain, bx, bx_domain, how })
     }
-
-    /// Whether buffers of an Ax ring that is linked to Bx ring `number` may hold packets for
-    /// another Bx ring.
-    pub(super) fn lends(&self, number: usize, linked: &[usize]) -> bool {
-        let others = (0..self.bx.len()).filter(|&other| other != number);
-        let mut associated = others.flat_map(|other| &self.bx[other].associated);
-        associated.any(|&ax| linked[ax] == number)
-    }
 }

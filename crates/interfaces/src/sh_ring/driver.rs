@@ -1,5 +1,6 @@
 //! The driver's half: one core's part in a shared ring.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use nicforge_nic::{CompletionReader, DriverCosts, DriverHalf, Packet, PoolCache, exchange};
@@ -17,6 +18,8 @@ pub struct Driver {
     repost: Repost,
     /// Descriptors that this driver has yet to give their first buffers.
     bare: Range<u64>,
+    /// Entries whose packets this driver handed out when the pool had no buffer to put in their place, in order.
+    owed: VecDeque<u64>,
     /// Empty buffers for the descriptor whose packets are being taken out.
     refill: [Addr; SLOTS_MAX],
     /// Buffers put into bare descriptors. From then on each one taken out goes against one put
@@ -45,6 +48,7 @@ impl Driver {
             doorbell,
             repost: Repost::new(ring.order),
             bare: share(rank)..share(rank + 1),
+            owed: VecDeque::new(),
             refill: [Addr(0); SLOTS_MAX],
             held: 0,
             taken: 0,
@@ -78,6 +82,30 @@ impl Driver {
             self.held += self.ring.slots;
             self.bare.start += 1;
         }
+        while let Some(&entry) = self.owed.front()
+            && let Some(fresh) = pool.take(cpu)
+        {
+            self.owed.pop_front();
+            refill(cpu, &self.ring, &mut self.refill, &mut self.repost, entry, fresh);
+        }
+    }
+}
+
+/// Puts `fresh` in the place of entry `entry`.
+#[inline]
+fn refill<C: Cpu>(
+    cpu: &mut C,
+    ring: &Ring,
+    buffers: &mut [Addr; SLOTS_MAX],
+    repost: &mut Repost,
+    entry: u64,
+    fresh: Addr,
+) {
+    let (number, slot) = ring.place(entry);
+    buffers[slot as usize] = fresh;
+    // The NIC gets the descriptor back when all its buffers are new.
+    if slot + 1 == ring.slots {
+        repost.add(cpu, ring, number, *buffers);
     }
 }
 
@@ -89,16 +117,20 @@ impl<C: Cpu> DriverHalf<C> for Driver {
     fn rx_burst(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
         let part = cpu.enter(Part::Driver);
         self.fill(cpu, pool);
-        let (ring, refill, repost) = (&self.ring, &mut self.refill, &mut self.repost);
+        let (ring, buffers, repost) = (&self.ring, &mut self.refill, &mut self.repost);
+        let owed = &mut self.owed;
         self.taken +=
             exchange(cpu, pool, &mut self.completions, packets, max, &self.costs, |cpu, completion, fresh| {
                 let entry = u64::from(completion.entry);
                 let received = completion.buffer(cpu, ring.buffer(entry));
-                // The NIC gets the descriptor back when all its buffers are new.
-                let (number, slot) = ring.place(entry);
-                refill[slot as usize] = fresh;
-                if slot + 1 == ring.slots {
-                    repost.add(cpu, ring, number, *refill);
+                match fresh {
+                    Some(fresh) if owed.is_empty() => refill(cpu, ring, buffers, repost, entry, fresh),
+                    // Entries get their buffers in order.
+                    Some(fresh) => {
+                        owed.push_back(entry);
+                        owed.pop_front().into_iter().for_each(|entry| refill(cpu, ring, buffers, repost, entry, fresh));
+                    }
+                    None => owed.push_back(entry),
                 }
                 received
             });
@@ -111,6 +143,6 @@ impl<C: Cpu> DriverHalf<C> for Driver {
     }
 
     fn buffers_held(&self) -> i64 {
-        self.held as i64
+        self.held as i64 - self.owed.len() as i64
     }
 }

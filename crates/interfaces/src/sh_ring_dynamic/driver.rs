@@ -56,7 +56,8 @@ impl<C: Cpu> DriverHalf<C> for Driver {
 
     fn rx_burst(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
         let part = cpu.enter(Part::Driver);
-        // Without buffers the shared ring would get no packet, and so never be polled.
+        // Without buffers a set's ring would get no packet, and so never be polled.
+        self.private.fill_up(cpu, pool);
         self.shared.fill_up(cpu, pool);
         let mut count = self.ready(cpu, self.polled, max);
         if count == 0 {

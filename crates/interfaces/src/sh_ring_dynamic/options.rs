@@ -49,6 +49,7 @@ impl Describe for ShRingDynamic {
         Shape {
             // Two sets of rings, of which one receives at a time.
             buffers: Buffers { receive: 2 * entries, more_in_transmit: 0 },
+            empty: private.empty + shared.iter().map(|supply| supply.entries).sum::<usize>(),
             ready: None,
             sharing: Some(sharing),
             supplies: [private.supplies, shared].concat(),

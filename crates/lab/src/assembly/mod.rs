@@ -14,8 +14,8 @@ use nicforge_interfaces::{Halves, KnownGround, Plan};
 use nicforge_nic::stage::Chain;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{
-    Allocation, DriverCosts, DriverHalf, Ledger, Nic, NicSpec, NicmemError, Pool, PoolCache, PoolOptions, ReceiveHalf,
-    RssOptions, TransmitOptions, registers,
+    Allocation, DriverCosts, DriverHalf, Ledger, Nic, NicSpec, NicmemError, Pool, PoolCache, PoolOptions, PoolSize,
+    ReceiveHalf, RssOptions, TransmitOptions, registers,
 };
 use nicforge_options::Values;
 use nicforge_platform::{Addr, AddressSpace, Ground, Owner, Register, SpaceError};
@@ -174,8 +174,12 @@ impl<'a> HostPlan<'a> {
         Ok(areas)
     }
 
-    /// Buffers for all rings and cores.
+    /// As many buffers as a scenario says, else for all rings and cores.
     pub fn packet_buffers(&self) -> usize {
+        let empty = self.settings.shape().map_or(0, |shape| self.adapters.nics() * shape.empty);
+        if let Some(buffers) = self.settings.read::<PoolSize>().buffers(empty) {
+            return buffers;
+        }
         let in_rings = receive_buffers(self.settings) + self.settings.read::<TransmitOptions>().tx_entries;
         let in_caches = 2 * self.settings.read::<PoolOptions>().pool_cache;
         self.adapters.all_cores() * (self.adapters.ports * in_rings + in_caches + self.spare_buffers)

@@ -30,11 +30,12 @@ const DRIFT_SHARE: f64 = 0.02;
 /// Batches that there must be at least to say anything.
 const LEAST: usize = 8;
 /// What has no interval: sums over the window, its largest value, what is distinct in it, its state at the end.
-const WITHOUT: [&str; 9] = [
+const WITHOUT: [&str; 10] = [
     "drops.",
     "stages.",
     "stage_gauges.",
     "requests_timed_out",
+    "rx_nombuf",
     "requests_too_large",
     "requests_misdirected",
     "latency_us.max",

@@ -63,6 +63,8 @@ pub struct Snapshot {
     deschedules: u64,
     /// Bytes that co-runners copied.
     copied: u64,
+    /// Packet buffers that cores wanted and did not get.
+    refused_buffers: u64,
     /// Requests that clients gave up, where they wait for answers.
     given_up: Option<u64>,
     /// What stages of NICs counted, by name.
@@ -104,6 +106,7 @@ impl Snapshot {
             stages: stages(world),
             deschedules: engines.map(|counted| counted.deschedules).sum(),
             copied: world.sum(|account| account.copied),
+            refused_buffers: world.sum(|account| account.refused_buffers),
         }
     }
 }
@@ -349,6 +352,7 @@ pub fn metrics(built: &Built, (before, after): (&Snapshot, &Snapshot), left: Lef
         drop_fraction: drop_fraction(drops.total(), frames_in),
         drops: by_cause(&drops),
         requests_timed_out: after.given_up.zip(before.given_up).map(|(a, b)| a - b),
+        rx_nombuf: any(grew(|now| now.refused_buffers)),
         latency_us: latency,
         rx_occupancy: share(grew(|now| now.waiting.entries), grew(|now| now.waiting.of)),
         tx_occupancy: share(grew(|now| now.transmit.0), grew(|now| now.transmit.1)),

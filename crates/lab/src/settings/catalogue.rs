@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use nicforge_apps::options::{HotAreaOptions, HotOptions};
 use nicforge_interfaces::describe::{Description, Software};
-use nicforge_nic::{NicmemOptions, PoolOptions, RssOptions, TransmitOptions};
+use nicforge_nic::{NicmemOptions, PoolOptions, PoolSize, RssOptions, TransmitOptions};
 use nicforge_options::{Owner, Vocabulary};
 
 use crate::packet_loop::Burst;
@@ -49,6 +49,7 @@ impl Catalogue {
         owners.extend([
             lab::<TransmitOptions>(FRAMES),
             lab::<PoolOptions>(FRAMES),
+            lab::<PoolSize>(FRAMES),
             lab::<RssOptions>(FRAMES),
             lab::<Llc>(FRAMES),
             lab::<Clock>("every run"),

@@ -3,7 +3,7 @@
 use nicforge_apps::kvs::hot_place_bytes;
 use nicforge_apps::options::{HotAreaOptions, KvsOptions};
 use nicforge_interfaces::describe::{Queues, Software};
-use nicforge_nic::NicmemOptions;
+use nicforge_nic::{NicmemOptions, PoolSize};
 use nicforge_options::{Finding, ensure, nearest};
 use nicforge_wire::traffic::FRAME_BYTES_MAX;
 
@@ -40,6 +40,7 @@ impl Settings {
         self.check_ways(machine)?;
         self.check_app(machine)?;
         self.check_nicmem()?;
+        self.check_pool()?;
         self.check_times()?;
         self.check_traffic()
     }
@@ -236,6 +237,22 @@ impl Settings {
                 format!("{} KiB of each NIC's memory wanted, it gives {nicmem_kib}", taken.div_ceil(1024)),
                 format!("set nicmem_kib to at least {}", taken.div_ceil(1024)),
             )
+        })
+    }
+
+    /// Whether the pool can fill the receive rings, without which no queue comes up.
+    fn check_pool(&self) -> Result<(), Finding> {
+        let size: PoolSize = self.read();
+        let both = size.pool_buffers.is_some() && size.pool_per_entry.is_some();
+        ensure(!both, &["pool_per_entry", "pool_buffers"], || {
+            let what = "pool_buffers and pool_per_entry both say how many buffers there are".to_string();
+            (what, "leave one of them out".to_string())
+        })?;
+        let empty = self.shape().map_or(0, |shape| self.nics() * shape.empty);
+        let buffers = size.buffers(empty).unwrap_or(empty);
+        ensure(buffers >= empty, &["pool_buffers"], || {
+            let what = format!("{buffers} packet buffers do not fill receive rings that hold {empty}");
+            (what, format!("set pool_buffers to {empty} or more"))
         })
     }
 

@@ -1,7 +1,7 @@
 //! Which owners of keys a point uses.
 
 use nicforge_apps::options::{HotAreaOptions, HotOptions};
-use nicforge_nic::{NicmemOptions, PoolOptions, RssOptions, TransmitOptions};
+use nicforge_nic::{NicmemOptions, PoolOptions, PoolSize, RssOptions, TransmitOptions};
 use nicforge_options::{Options, Owner};
 use nicforge_stages::StageKind;
 use nicforge_stages::l5p::L5pKind;
@@ -67,6 +67,7 @@ impl<'a> Chosen<'a> {
         self.add::<Application>();
         self.add::<TransmitOptions>();
         self.add::<PoolOptions>();
+        self.add::<PoolSize>();
         self.add::<RssOptions>();
         self.add::<Burst>();
     }

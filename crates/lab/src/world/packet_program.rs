@@ -129,6 +129,7 @@ impl Program for PacketProgram {
             bursts: self.bursts,
             transmit_used,
             transmit_entries,
+            refused_buffers: self.software.pool().refused(),
             ..Account::default()
         }
     }

@@ -86,6 +86,8 @@ pub struct Account {
     pub transmit_used: u64,
     /// Transmit entries that there are, summed likewise.
     pub transmit_entries: u64,
+    /// Packet buffers that it wanted and did not get.
+    pub refused_buffers: u64,
     /// Bytes that it copied.
     pub copied: u64,
 }

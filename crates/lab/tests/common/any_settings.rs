@@ -21,10 +21,14 @@ fn server() -> impl Strategy<Value = Settings> {
         1..=32usize,
         0..=4usize,
         0..=1usize,
-        prop::sample::select(vec!["ring", "stack"]),
+        (
+            prop::sample::select(vec!["ring", "stack"]),
+            prop::sample::select(vec![None, Some(1.0), Some(1.5), Some(4.0)]),
+        ),
     )
-        .prop_map(|(interface, app, (share, nics), (rx, tx), burst, io_ways, stream_cores, order)| {
-            small()
+        .prop_map(|(interface, app, (share, nics), (rx, tx), burst, io_ways, stream_cores, (order, per_entry))| {
+            let small = per_entry.into_iter().fold(small(), |small, buffers| small.with("pool_per_entry", buffers));
+            small
                 .with("interface", interface)
                 .with("app", app)
                 .with("cores", share * nics)

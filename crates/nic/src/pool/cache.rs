@@ -19,6 +19,8 @@ pub struct PoolCache {
     size: usize,
     /// The last request for a buffer found none.
     dry: bool,
+    /// Requests that found none.
+    refused: u64,
     /// Where it is written down that this core has a buffer, and its mark; where cores may die.
     ledger: Option<(Ledger, u16)>,
     /// Instructions of one take or give that hits the stack.
@@ -32,7 +34,18 @@ impl PoolCache {
     pub fn new(space: &mut AddressSpace, pool: Pool, size: usize, work: Cycles) -> PoolCache {
         let limit = (size + size / 2) as u64 * WORD_BYTES;
         let stack = space.data(limit + WORD_BYTES, 64);
-        PoolCache { pool, stack, top: stack, limit: stack + limit, size, dry: false, ledger: None, work, nicmem: None }
+        PoolCache {
+            pool,
+            stack,
+            top: stack,
+            limit: stack + limit,
+            size,
+            dry: false,
+            refused: 0,
+            ledger: None,
+            work,
+            nicmem: None,
+        }
     }
 
     /// The same core with buffers on nicmem besides.
@@ -87,6 +100,11 @@ impl PoolCache {
         std::mem::take(&mut self.dry)
     }
 
+    /// Requests for a buffer that found none, those for nicmem not among them (DPDK's `rx_nombuf`).
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
     /// Takes a buffer; `None` when both levels are empty.
     #[inline(always)]
     pub fn take<C: Cpu>(&mut self, cpu: &mut C) -> Option<Addr> {
@@ -99,6 +117,9 @@ impl PoolCache {
         // Mostly it stands there already, and what a core writes costs it more than what it reads.
         if self.dry == found {
             self.dry = !found;
+        }
+        if !found {
+            self.refused += 1;
         }
         let taken = found.then(|| {
             self.top = Addr(self.top.0 - WORD_BYTES);
@@ -148,14 +169,16 @@ impl PoolCache {
         true
     }
 
-    /// Moves up to `size` buffers from the shared level to the stack.
+    /// Moves `size` buffers from the shared level to the stack; where there are fewer, only one, so that other cores
+    /// get some, too (DPDK's `rte_mempool_generic_get`: a cache is filled in one piece or not at all).
     #[cold]
     fn fill<C: Cpu>(&mut self, cpu: &mut C) {
         let shared = self.pool.shared;
         cpu.lock(shared + LOCK);
         let taken: u64 = cpu.load(shared + TAKEN);
         let given: u64 = cpu.load(shared + GIVEN);
-        let count = (given - taken).min(self.size.max(1) as u64);
+        let (there, wanted) = (given - taken, self.size.max(1) as u64);
+        let count = if there < wanted { there.min(1) } else { wanted };
         let first = match self.pool.order {
             PoolOrder::Ring => taken,
             PoolOrder::Stack => given - count,

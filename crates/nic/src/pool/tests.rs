@@ -121,3 +121,19 @@ fn every_address_is_judged_as_a_division_would() {
         }
     }
 }
+
+/// What is left of the shared level goes to whoever asks, one by one, and not to the first of them.
+#[test]
+fn the_last_buffers_are_shared_out_one_by_one() {
+    let (mut cpu, pool, mut caches) = pool(40, 32);
+    let [first, second] = &mut caches[..] else { unreachable!() };
+    assert!(first.take(&mut cpu).is_some());
+    assert_eq!((first.len(), pool.available(&mut cpu)), (31, 8));
+    for left in (0..8).rev() {
+        assert!(second.take(&mut cpu).is_some());
+        assert_eq!((second.len(), pool.available(&mut cpu)), (0, left));
+    }
+    assert_eq!(second.refused(), 0);
+    assert_eq!(second.take(&mut cpu), None);
+    assert_eq!((first.refused(), second.refused()), (0, 1));
+}

@@ -8,7 +8,7 @@ mod text;
 use nicforge_record::Record;
 use serde_json::{Value, json};
 
-pub use evaluate::{Outcome, Sure, selected};
+pub use evaluate::{Outcome, Sure, evaluate, selected};
 pub use expression::{Expression, SyntaxError};
 pub use page::claims_page;
 pub use text::{claims_markdown, claims_table};
@@ -50,6 +50,8 @@ pub enum Verdict {
     KeepsBound,
     /// The published value lies in the interval of the predicted one.
     Within,
+    /// It is not, but it lies in the range of those that members of a calibrated set predict.
+    WithinRange,
     /// It is within 10 %.
     WithinTenth,
     /// It is within 25 %.
@@ -75,6 +77,7 @@ impl Verdict {
         match self {
             Verdict::KeepsBound => "keeps the bound",
             Verdict::Within => "within its interval",
+            Verdict::WithinRange => "within its range",
             Verdict::WithinTenth => "within 10 %",
             Verdict::WithinQuarter => "within 25 %",
             Verdict::Misses => "misses",
@@ -92,6 +95,8 @@ pub struct Judged {
     pub claim: Claim,
     /// What the run has.
     pub outcome: Option<Outcome>,
+    /// What runs on other members of the machine's calibrated set have.
+    pub members: Vec<Outcome>,
     /// How near that comes.
     pub verdict: Verdict,
 }
@@ -102,13 +107,52 @@ impl Judged {
         let outcome = match (&claim.predicted, record) {
             (Err(why), _) => Err(why.clone()),
             (Ok(_), Err(why)) => Err(why.to_owned()),
-            (Ok(expression), Ok(record)) => evaluate::evaluate(expression, record),
+            (Ok(expression), Ok(record)) => evaluate(expression, record),
         };
         let (outcome, verdict) = match outcome {
             Ok(outcome) => (Some(outcome), verdict(claim, outcome)),
             Err(why) => (None, Verdict::NotCompared(why)),
         };
-        Judged { claim: claim.clone(), outcome, verdict }
+        Judged { claim: claim.clone(), outcome, members: Vec::new(), verdict }
+    }
+
+    /// The same beside `records` of runs on other members of the machine's calibrated set. What those lack is left out.
+    pub fn beside<'a>(mut self, records: impl Iterator<Item = &'a Record>) -> Judged {
+        if let (Ok(expression), Some(_)) = (&self.claim.predicted, self.outcome) {
+            self.members = records.filter_map(|record| evaluate(expression, record).ok()).collect();
+        }
+        let is_far = matches!(self.verdict, Verdict::WithinQuarter | Verdict::Misses);
+        if let (true, Some(published), Some([low, high])) = (is_far, self.claim.published, self.range())
+            && (low..=high).contains(&published)
+        {
+            self.verdict = Verdict::WithinRange;
+        }
+        self
+    }
+
+    /// From the least to the largest value that the run or a member has; `None` without members or numbers.
+    pub fn range(&self) -> Option<[f64; 2]> {
+        let number = |outcome: &Outcome| match outcome {
+            Outcome::Number(sure) => Some(sure.value),
+            _ => None,
+        };
+        let values: Vec<f64> = self.members.iter().chain(&self.outcome).filter_map(number).collect();
+        let least = values.iter().copied().reduce(f64::min)?;
+        let largest = values.iter().copied().reduce(f64::max)?;
+        (!self.members.is_empty()).then_some([least, largest])
+    }
+
+    /// The range as it is shown: of an ordering in how many machines it is right everywhere.
+    fn shown_range(&self) -> String {
+        if self.members.is_empty() {
+            return "–".to_owned();
+        }
+        if let Some([low, high]) = self.range() {
+            return format!("{} to {}", number(low), number(high));
+        }
+        let all: Vec<&Outcome> = self.members.iter().chain(&self.outcome).collect();
+        let right = |outcome: &&&Outcome| matches!(outcome, Outcome::Holds { true_in, of } if true_in == of);
+        format!("right on {} of {}", all.iter().filter(right).count(), all.len())
     }
 
     /// Predicted over published.
@@ -190,7 +234,7 @@ pub struct Tally {
     pub claims: usize,
     /// Those with a number that were compared.
     pub values: usize,
-    /// Of these, within the interval, a bound or 10 %.
+    /// Of these, within the interval, the range, a bound or 10 %.
     pub within_tenth: usize,
     /// Of these, within the interval, a bound or 25 %.
     pub within_quarter: usize,
@@ -207,7 +251,7 @@ impl Tally {
         for one in judged {
             tally.claims += 1;
             let near = match one.verdict {
-                Verdict::KeepsBound | Verdict::Within | Verdict::WithinTenth => (1, 1),
+                Verdict::KeepsBound | Verdict::Within | Verdict::WithinRange | Verdict::WithinTenth => (1, 1),
                 Verdict::WithinQuarter => (0, 1),
                 Verdict::Misses => (0, 0),
                 Verdict::Right | Verdict::Wrong => {
@@ -256,6 +300,7 @@ pub fn claims_json(judged: &[Judged], source: &str) -> String {
         };
         add("published", one.claim.published.map(Value::from));
         add("ratio", one.ratio().map(Value::from));
+        add("range", one.range().map(|range| json!(range)));
         match one.outcome {
             Some(Outcome::Number(sure)) => {
                 add("predicted", Some(sure.value.into()));

@@ -28,7 +28,7 @@ pub fn claims_page(
     scenarios.dedup();
     for scenario in scenarios {
         let rows: String = judged.iter().filter(|one| one.claim.scenario == scenario).map(claim).collect();
-        let head = ["claim", "published", "predicted", "ratio", "", "verdict", "known"];
+        let head = ["claim", "published", "predicted", "members", "ratio", "", "verdict", "known"];
         page += &format!("<section>\n<h2>{}</h2>\n{}</section>\n", escape(scenario), table(&head, &rows));
     }
     for (name, record) in blind {
@@ -53,7 +53,7 @@ fn prediction(name: &str, record: &Result<Record, String>) -> String {
 
 fn table(head: &[&str], rows: &str) -> String {
     let cell = |(index, cell): (usize, &&str)| match index {
-        1..=3 => format!("<th scope=\"col\" class=\"n\">{cell}</th>"),
+        1..=4 => format!("<th scope=\"col\" class=\"n\">{cell}</th>"),
         _ => format!("<th scope=\"col\">{cell}</th>"),
     };
     let head: String = head.iter().enumerate().map(cell).collect();
@@ -61,9 +61,10 @@ fn table(head: &[&str], rows: &str) -> String {
 }
 
 fn claim(one: &Judged) -> String {
-    let is_near = matches!(one.verdict, Verdict::KeepsBound | Verdict::Within | Verdict::WithinTenth | Verdict::Right);
-    let class = if is_near { "" } else { " class=\"miss\"" };
-    let numbers = [one.published(), one.predicted(), one.shown_ratio()];
+    let is_far =
+        matches!(one.verdict, Verdict::WithinQuarter | Verdict::Misses | Verdict::Wrong | Verdict::NotCompared(_));
+    let class = if is_far { " class=\"miss\"" } else { "" };
+    let numbers = [one.published(), one.predicted(), one.shown_range(), one.shown_ratio()];
     let numbers: String = numbers.iter().map(|cell| format!("<td class=\"n\">{}</td>", escape(cell))).collect();
     format!(
         "<tr{class}><th scope=\"row\">{}</th>{numbers}<td>{}</td><td class=\"verdict\">{}</td><td>{}</td></tr>\n",

@@ -69,6 +69,22 @@ fn an_ordering_is_right_or_not_and_what_cannot_be_compared_says_why() {
     assert_eq!((not_run.verdict.said(), not_run.known().as_str()), ("not compared", "not run yet"));
 }
 
+/// A value that the machine misses is within the range if members of its calibrated set lie on its other side.
+#[test]
+fn members_make_a_range_of_a_value() {
+    let mut member = record();
+    member.points[0].metrics.throughput_gbps = 130.0;
+    let [near, between, beyond] =
+        [91.0, 125.0, 500.0].map(|published| value(published).beside(std::iter::once(&member)));
+    assert_eq!(between.range(), Some([90.0, 130.0]));
+    assert_eq!(between.shown_range(), "90 to 130");
+    let verdicts = [near, between, beyond].map(|one| one.verdict);
+    assert_eq!(verdicts, [Verdict::Within, Verdict::WithinRange, Verdict::Misses]);
+    let ordering = Judged::of(&claim(None, "throughput_gbps{a} > 100"), Ok(&record()));
+    assert_eq!(ordering.beside(std::iter::once(&member)).shown_range(), "right on 1 of 2");
+    assert_eq!((value(91.0).range(), value(91.0).shown_range().as_str()), (None, "–"));
+}
+
 #[test]
 fn tallies_count_every_claim_once() {
     let wrong = Judged::of(&claim(None, "throughput_gbps{a} > 100"), Ok(&record()));
@@ -96,13 +112,13 @@ pub fn page() -> String {
 fn all_forms_have_every_claim_and_text_is_made_safe() {
     let judged = [value(100.0)];
     let table = claims_table(&judged);
-    assert!(table.contains("rxb-10    NAT <a|b>  100        90 ± 2.0   0.90   within 10 %"), "{table}");
+    assert!(table.contains("rxb-10    NAT <a|b>  100        90 ± 2.0   –        0.90   within 10 %"), "{table}");
     let blind = [("rxb-02".to_owned(), Ok(record())), ("rxb-03".to_owned(), Err("not run yet".to_owned()))];
     let page = claims_page(&judged, &blind, ["T", "A", "S"]);
     assert!(page.contains("<summary>rxb-02, no published value</summary>") && page.contains("<p>not run yet</p>"));
     assert!(page.contains("NAT &lt;a|b&gt;") && !page.contains("<a|b>"));
     let markdown = claims_markdown(&judged, "# Open\n");
-    assert!(markdown.contains("| NAT <a\\|b> | 100 | 90 ± 2.0 | 0.90 | within 10 % | because |"), "{markdown}");
+    assert!(markdown.contains("| NAT <a\\|b> | 100 | 90 ± 2.0 | – | 0.90 | within 10 % | because |"), "{markdown}");
     let json: Value = serde_json::from_str(&claims_json(&judged, "S")).unwrap();
     assert_eq!((&json["claims"][0]["half_width"], &json["claims"][0]["ratio"]), (&json!(2.0), &json!(0.9)));
 }

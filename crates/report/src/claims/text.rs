@@ -4,11 +4,12 @@ use super::{Judged, Tally, tallies};
 
 /// Claims as aligned columns, and how many came how near.
 pub fn claims_table(judged: &[Judged]) -> String {
-    let head = ["scenario", "claim", "published", "predicted", "ratio", "verdict"].map(str::to_owned);
+    let head = ["scenario", "claim", "published", "predicted", "members", "ratio", "verdict"].map(str::to_owned);
     let row = |one: &Judged| {
         let claim = &one.claim;
         let verdict = one.verdict.said().to_owned();
-        [claim.scenario.clone(), claim.claim.clone(), one.published(), one.predicted(), one.shown_ratio(), verdict]
+        let (scenario, name) = (claim.scenario.clone(), claim.claim.clone());
+        [scenario, name, one.published(), one.predicted(), one.shown_range(), one.shown_ratio(), verdict]
     };
     let mut text = aligned(&head, &judged.iter().map(row).collect::<Vec<_>>());
     text += &format!("\n{}", aligned(&TALLY_HEAD.map(str::to_owned), &tally_rows(judged)));
@@ -19,8 +20,8 @@ pub fn claims_table(judged: &[Judged]) -> String {
 pub fn claims_markdown(judged: &[Judged], intro: &str) -> String {
     let mut text = format!("{intro}\n{}", markdown(&TALLY_HEAD, &tally_rows(judged)));
     let mut scenario = "";
-    let mut rows: Vec<[String; 6]> = Vec::new();
-    let head = ["claim", "published", "predicted", "ratio", "verdict", "known"];
+    let mut rows: Vec<[String; 7]> = Vec::new();
+    let head = ["claim", "published", "predicted", "members", "ratio", "verdict", "known"];
     for one in judged {
         if one.claim.scenario != scenario {
             if !rows.is_empty() {
@@ -30,7 +31,9 @@ pub fn claims_markdown(judged: &[Judged], intro: &str) -> String {
             text += &format!("\n## {scenario}\n\n");
         }
         let (claim, verdict) = (one.claim.claim.clone(), one.verdict.said().to_owned());
-        rows.push([claim, one.published(), one.predicted(), one.shown_ratio(), verdict, one.known()]);
+        let values = [one.published(), one.predicted(), one.shown_range(), one.shown_ratio()];
+        let [published, predicted, range, ratio] = values;
+        rows.push([claim, published, predicted, range, ratio, verdict, one.known()]);
     }
     if !rows.is_empty() {
         text += &markdown(&head, &rows);

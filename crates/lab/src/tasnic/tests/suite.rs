@@ -77,7 +77,7 @@ const TABLE: [(&str, Ground, Ground); 18] = [
         By(GROUPS, "a_devices_thread_serves_connections_alone"),
     ),
     (
-        "without_buffers_frames_wait",
+        "without_buffers_nothing_is_lost",
         By("lab/src/tasnic/tests/closing.rs", "a_closed_window_is_probed"),
         By("tcp/tests/pair.rs", "a_faulty_link_delays_streams_but_never_changes_them"),
     ),
