@@ -54,7 +54,7 @@ pub enum Command {
     SimVsLive(SimVsLiveOptions),
     /// Know the machine that this runs on
     #[cfg(target_os = "linux")]
-    Machine(MachineOptions),
+    Machine(crate::machine::MachineOptions),
     /// Run a program over the project's TCP instead of the kernel's
     #[cfg(target_os = "linux")]
     Sockets(crate::sockets::SocketsOptions),
@@ -174,7 +174,7 @@ pub struct RunOptions {
     pub jobs: usize,
     /// Run points on the Ray cluster at this address: HOST:6379 on one of its nodes, ray://HOST:10001 elsewhere, or auto;
     /// needs a Python with the packages nicforge and ray: python3, or what NICFORGE_PYTHON names (docs/cluster.md)
-    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["jobs", "pcap_out"])]
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["jobs", "pcap_out", "trace"])]
     pub ray: Option<String>,
     /// Run each point with this many seeds, from the scenario's on: metrics are their means, with intervals from runs
     /// that are independent
@@ -194,6 +194,11 @@ pub struct RunOptions {
     /// needs a scenario of one point and one server that measures a window
     #[arg(long, value_name = "FILE")]
     pub pcap_out: Option<PathBuf>,
+    /// Write the lives of N packets of each point, evenly spread over the frames that come in during its window, from
+    /// the first bit in to the last bit out or to the drop, into the report's folder: trace.json, which ui.perfetto.dev
+    /// opens, and trace.txt; of scenarios of one server that measures a window. All points run again
+    #[arg(long, value_name = "N", value_parser = traced)]
+    pub trace: Option<usize>,
 }
 
 #[derive(Args)]
@@ -292,6 +297,10 @@ pub struct LiveOptions {
     /// Let --dashboard listen on an address that other machines reach; everybody there sees the run
     #[arg(long, requires = "dashboard")]
     pub dashboard_open: bool,
+    /// Write the lives of N packets, evenly chosen from all that come in, with real times, into the report's folder:
+    /// trace.json, which ui.perfetto.dev opens, and trace.txt; of workers that are threads of this process
+    #[arg(long, value_name = "N", value_parser = traced)]
+    pub trace: Option<usize>,
     /// Workers are processes that attach through this Unix socket, instead of threads
     #[arg(long, value_name = "SOCKET")]
     pub attach: Option<PathBuf>,
@@ -342,32 +351,6 @@ pub struct SimVsLiveOptions {
     pub quiet: bool,
 }
 
-#[derive(Args)]
-pub struct MachineOptions {
-    #[command(subcommand)]
-    pub command: MachineCommand,
-}
-
-#[derive(Subcommand)]
-pub enum MachineCommand {
-    /// Measure clock, caches, memory and copies, and write a machine file
-    #[command(after_help = MEASURE_EXAMPLES)]
-    Measure(MeasureOptions),
-}
-
-#[derive(Args)]
-pub struct MeasureOptions {
-    /// The file to write [default: machines/this-machine.toml]
-    #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
-    /// Measure little: good for trying, not for numbers
-    #[arg(long)]
-    pub quick: bool,
-    /// Print nothing but errors and notes
-    #[arg(long)]
-    pub quiet: bool,
-}
-
 fn duration(text: &str) -> Result<f64, String> {
     let seconds = text.parse().ok();
     let seconds = seconds.filter(|seconds: &f64| *seconds > 0.0 && *seconds <= SECONDS_MAX);
@@ -386,6 +369,11 @@ fn share(text: &str) -> Result<f64, String> {
 /// How many points run at once.
 pub fn jobs(text: &str) -> Result<usize, String> {
     within(text, 1, 1024).map(|jobs| jobs as usize)
+}
+
+/// How many packets are followed.
+fn traced(text: &str) -> Result<usize, String> {
+    within(text, 1, 10_000).map(|packets| packets as usize)
 }
 
 fn packets(text: &str) -> Result<u64, String> {

@@ -19,6 +19,7 @@ Examples:
   nicforge run scenarios/nat-200g.toml --precision 1% --max-window 50
   nicforge run scenarios/nat-200g.toml --seeds 5 --jobs 2
   nicforge run scenarios/paper/nm-05.toml --ray auto
+  nicforge run scenarios/nat-200g.toml --trace 100    # where do the microseconds of a packet go?
   nicforge run scenarios/nat-200g.toml --json --quiet > report.json
 
 `--set` on a key that the scenario varies or sweeps replaces all of its values.
@@ -84,6 +85,7 @@ Examples:
   nicforge live examples/capture.toml --set interface=rx_bisect
   nicforge live examples/nat-netns.toml --metrics 127.0.0.1:9477
   nicforge live examples/nat-netns.toml --dashboard 127.0.0.1:8080   # open http://127.0.0.1:8080
+  nicforge live examples/capture.toml --trace 100
 
 Packet sockets and TAP devices need root, or CAP_NET_ADMIN and CAP_NET_RAW.";
 

@@ -66,9 +66,9 @@ pub use nicforge_stages as stages;
 pub use nicforge_units as units;
 pub use nicforge_wire as wire;
 
-#[cfg(target_os = "linux")]
-use args::MachineCommand;
 use args::{Arguments, Command};
+#[cfg(target_os = "linux")]
+use machine::MachineCommand;
 
 /// Runs the command that the command line asks for, with all that `registry` holds. Returns 0 when all went well, 1 when
 /// something failed, 2 for wrong usage or input. Only the first registry of a process counts.

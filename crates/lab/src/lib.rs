@@ -4,6 +4,7 @@ mod assembly;
 mod counts;
 pub mod job;
 pub mod kept;
+mod life;
 #[cfg(target_os = "linux")]
 pub mod live;
 pub mod machine;

@@ -5,7 +5,7 @@ use nicforge_apps::App;
 use nicforge_nic::transmit::TransmitDriver;
 use nicforge_nic::{DriverHalf, DropCounters, Packet, PoolCache, PortId, Verdict, data_of};
 use nicforge_options::Allowed;
-use nicforge_platform::{Cpu, Part};
+use nicforge_platform::{BurstMoment, Cpu, Hint, Moment, PacketKey, Part};
 
 nicforge_options::options! {
     /// The loop of a core.
@@ -32,6 +32,10 @@ pub struct PacketLoop<C: Cpu> {
     kept_buffers: u64,
     /// A frame of its own software that is not in a ring yet: the last one before a flush asks for a report.
     held_back: Option<(PortId, Packet)>,
+}
+
+fn key_of(packet: &Packet) -> PacketKey {
+    PacketKey { stamp: packet.stamp, port: packet.port.0 }
 }
 
 impl<C: Cpu + 'static> PacketLoop<C> {
@@ -76,18 +80,26 @@ impl<C: Cpu + 'static> PacketLoop<C> {
     pub fn poll(&mut self, cpu: &mut C, queue: usize) -> usize {
         debug_assert!(self.outgoing.is_empty(), "what is to be sent is flushed");
         self.batch.clear();
+        cpu.hint(Hint::Burst(BurstMoment::Poll));
         cpu.enter(Part::Driver);
         self.drivers[queue].rx_burst(cpu, &mut self.pool, &mut self.batch, self.burst);
-        self.batch.len()
+        let packets = self.batch.len();
+        if packets > 0 {
+            cpu.hint(Hint::Burst(BurstMoment::Polled { packets }));
+        }
+        packets
     }
 
     /// Handles packet `index` of those polled.
     #[inline]
     pub fn packet(&mut self, cpu: &mut C, index: usize) {
         let packet = &mut self.batch[index];
+        let key = key_of(packet);
+        cpu.hint(Hint::Packet(key, Moment::Handling { index }));
         cpu.enter(Part::App);
         let verdict = self.app.packet(cpu, packet);
         cpu.enter(Part::Driver);
+        cpu.hint(Hint::Packet(key, Moment::Handled));
         match verdict {
             Verdict::Transmit(port) if usize::from(port.0) < self.transmit.len() => {
                 self.outgoing.push((port, index));
@@ -98,12 +110,14 @@ impl<C: Cpu + 'static> PacketLoop<C> {
             Verdict::Keep => {
                 self.kept += 1;
                 self.kept_buffers += packet.buffers();
+                cpu.hint(Hint::Packet(key, Moment::Kept));
             }
         }
     }
 
     fn drop(&mut self, cpu: &mut C, index: usize, cause: &'static str) {
         self.drops.count(cause);
+        cpu.hint(Hint::Packet(key_of(&self.batch[index]), Moment::Dropped(cause)));
         self.pool.free(cpu, &self.batch[index]);
     }
 
@@ -115,6 +129,7 @@ impl<C: Cpu + 'static> PacketLoop<C> {
     /// That software has taken the bytes of packet `index`: its buffer is free.
     pub fn consume(&mut self, cpu: &mut C, index: usize) {
         self.kept += 1;
+        cpu.hint(Hint::Packet(key_of(&self.batch[index]), Moment::Kept));
         self.pool.free(cpu, &self.batch[index]);
     }
 
@@ -169,6 +184,7 @@ impl<C: Cpu + 'static> PacketLoop<C> {
     /// Gives what is to be sent to the NICs.
     #[inline]
     pub fn flush(&mut self, cpu: &mut C) {
+        cpu.hint(Hint::Burst(BurstMoment::Flush));
         cpu.enter(Part::Driver);
         for (number, transmit) in self.transmit.iter_mut().enumerate() {
             let port = PortId(number as u8);
@@ -177,13 +193,20 @@ impl<C: Cpu + 'static> PacketLoop<C> {
             };
             transmit.reclaim(cpu, &mut self.pool);
             for (place, &(to, index)) in self.outgoing.iter().enumerate() {
+                if to != port {
+                    continue;
+                }
                 let packet = &self.batch[index];
-                if to == port && transmit.push(cpu, packet, place == last).is_err() {
+                if transmit.push(cpu, packet, place == last).is_ok() {
+                    cpu.hint(Hint::Packet(key_of(packet), Moment::Pushed { port: to.0 }));
+                } else {
                     self.drops.count("tx_ring_full");
+                    cpu.hint(Hint::Packet(key_of(packet), Moment::Dropped("tx_ring_full")));
                     self.pool.free(cpu, packet);
                 }
             }
             transmit.ring_doorbell(cpu);
+            cpu.hint(Hint::Burst(BurstMoment::Rung));
         }
         self.outgoing.clear();
         self.batch.clear();

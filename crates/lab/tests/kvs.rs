@@ -54,7 +54,7 @@ fn every_reply_is_right_and_every_value_its_keys() {
             .with("kvs_hot_preload", false)
             // Long enough for cores that read requests over the bus, line by line.
             .with("window_ms", 1.5);
-        let io = RunIo { pcap_out: Some(path.clone()) };
+        let io = RunIo { pcap_out: Some(path.clone()), ..RunIo::default() };
         run_point(machine(), &settings, 1, &io, &mut |_, _| {}).unwrap();
         let mut reader = CaptureReader::open(&path).unwrap();
         // A hash stands for its key; all values of a key begin with the same word.

@@ -58,7 +58,7 @@ fn forwarded(capture: &Path, app: &str, interface: &str, rx_inline: bool) -> (Ve
         .with("offered_gbps", 1.0)
         .with("cores", 1)
         .with("nics", 1);
-    let io = RunIo { pcap_out: Some(path.clone()) };
+    let io = RunIo { pcap_out: Some(path.clone()), ..RunIo::default() };
     let metrics = run(&settings, &io);
     (frames(&path), metrics.drops.values().sum())
 }

@@ -15,7 +15,7 @@ use nicforge_wire::capture::{CaptureFormat, CaptureReader, CaptureWriter};
 /// Frames by the port out of which they left, told by the source address that they got there; and drops.
 fn sent(settings: &Settings, folder: &Path) -> (BTreeMap<u8, u64>, BTreeMap<String, u64>) {
     let path = folder.join("sent.pcap");
-    let io = RunIo { pcap_out: Some(path.clone()) };
+    let io = RunIo { pcap_out: Some(path.clone()), ..RunIo::default() };
     let point = run_point(machine(), settings, 1, &io, &mut |_, _| {}).unwrap();
     let mut reader = CaptureReader::open(&path).unwrap();
     let mut by_port = BTreeMap::new();

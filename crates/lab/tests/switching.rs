@@ -70,7 +70,7 @@ fn below_saturation(interface: &str) {
             .with("flows", 16);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.pcap");
-        let io = RunIo { pcap_out: Some(path.clone()) };
+        let io = RunIo { pcap_out: Some(path.clone()), ..RunIo::default() };
         let point = run_point(machine(), &settings, 1, &io, &mut |_, _| {}).unwrap();
         let count = point.switches.len();
         let what = format!("{interface}, {arrival}");
@@ -104,7 +104,7 @@ fn overloaded_switch(interface: &str) {
         .with("rx_entries", 64);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.pcap");
-    let io = RunIo { pcap_out: Some(path.clone()) };
+    let io = RunIo { pcap_out: Some(path.clone()), ..RunIo::default() };
     let point = run_point(machine(), &settings, 1, &io, &mut |_, _| {}).unwrap();
     assert!(point.switches.len() > 40);
     let causes: Vec<&str> = point.metrics.drops.keys().map(String::as_str).collect();
@@ -157,7 +157,7 @@ fn a_saturated_switch_drops_what_the_smaller_rings_have_no_room_for() {
     let (private, shared) = (8 * 512, 2 * 512);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.pcap");
-    let io = RunIo { pcap_out: Some(path.clone()) };
+    let io = RunIo { pcap_out: Some(path.clone()), ..RunIo::default() };
     let point = run_point(machine(), &saturated(), 1, &io, &mut |_, _| {}).unwrap();
     let timeline = &point.timeline;
     assert_eq!(switches(&point), [(0.8, "shared".to_owned()), (1.6, "private".to_owned())]);

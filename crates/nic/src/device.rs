@@ -3,7 +3,7 @@
 
 use std::mem::take;
 
-use nicforge_platform::{Addr, Dma};
+use nicforge_platform::{Addr, Dma, Hint, Moment, PacketKey};
 use nicforge_units::{BitRate, Bytes, Time};
 use nicforge_wire::FrameSummary;
 use nicforge_wire::rss::{RssKey, Toeplitz};
@@ -168,6 +168,7 @@ impl<D: Dma> Nic<D> {
     #[inline(always)]
     fn deliver(&mut self, dma: &mut D, arriving: &Arriving<'_>, summary: Option<&FrameSummary>, parsed: Time) {
         dma.wait_until(parsed.max(self.receive_free));
+        self.note(dma, arriving.stamp, Moment::Turn);
         match summary {
             Some(summary) if !self.stages.is_empty() => self.pass_stages(dma, arriving, summary, parsed),
             _ => {
@@ -180,15 +181,21 @@ impl<D: Dma> Nic<D> {
     /// The frame goes to the host, or is dropped.
     #[inline(always)]
     fn deliver_to_host(&mut self, dma: &mut D, arriving: &Arriving<'_>, parsed: Time) {
+        self.note(dma, arriving.stamp, Moment::Delivery);
         match self.receive.receive(dma, arriving) {
             Ok(()) => {
+                self.note(dma, arriving.stamp, Moment::Delivered);
                 self.counters.delivered += 1;
                 self.queues[usize::from(arriving.queue)].delivered += 1;
                 let came = parsed - self.spec.rx_pipeline;
                 self.counters.receive_ps += (dma.now() - came).as_ps();
             }
-            Err(DropCause::ANSWERED) => self.stages.count_answered(),
+            Err(DropCause::ANSWERED) => {
+                self.note(dma, arriving.stamp, Moment::Diverted);
+                self.stages.count_answered();
+            }
             Err(cause) => {
+                self.note(dma, arriving.stamp, Moment::Dropped(cause.0));
                 self.queues[usize::from(arriving.queue)].drops.count(cause.0);
                 if cause == DropCause::BAD_DESCRIPTOR {
                     let blamed = self.blamed(arriving.queue);
@@ -196,6 +203,12 @@ impl<D: Dma> Nic<D> {
                 }
             }
         }
+    }
+
+    /// The frame that came in at `stamp` has come to this moment.
+    #[inline(always)]
+    fn note(&self, dma: &mut D, stamp: Time, moment: Moment) {
+        dma.hint(Hint::Packet(PacketKey { stamp, port: self.spec.port.0 }, moment));
     }
 
     /// When the next of the frames that wait in the FIFO has its turn.

@@ -1,6 +1,6 @@
-//! What an agent is about to do, said ahead of time.
+//! What an agent is about to do, said ahead of time, and where it is with a packet.
 
-use crate::Addr;
+use crate::{Addr, BurstMoment, Moment, PacketKey};
 
 /// What a core or a device is about to do. It only helps caches, real or modelled, or the machine that simulates: nothing in
 /// memory changes, whatever the address. Grounds ignore hints that they cannot use.
@@ -54,6 +54,10 @@ pub enum Hint {
         /// How many.
         len: usize,
     },
+    /// A packet has come to this moment: for a ground that traces.
+    Packet(PacketKey, Moment),
+    /// A core's burst has come to this moment: likewise.
+    Burst(BurstMoment),
 }
 
 /// Three completions of a line each, one behind the other, whose last word announces them.

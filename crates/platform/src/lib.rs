@@ -23,7 +23,9 @@ mod ground;
 mod hint;
 #[cfg(target_os = "linux")]
 pub mod live;
+mod moment;
 pub mod sim;
+pub mod tracer;
 
 pub use address::{Addr, AddressSpace, CONTROL_BYTES, NicmemRange, Owner, Registered, SpaceError};
 pub use bytemuck::{self, Pod};
@@ -35,6 +37,7 @@ pub use flat::{Calls, FlatCpu, FlatDma};
 pub use ground::Live;
 pub use ground::{Flat, Ground, Sim};
 pub use hint::{Completions, Hint};
+pub use moment::{BurstMoment, Moment, PacketKey};
 pub use sim::ahead::expect;
 // What `forward_cpu` names.
 #[doc(hidden)]

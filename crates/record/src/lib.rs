@@ -13,6 +13,7 @@ mod origin;
 mod settings;
 mod stages;
 mod timeline;
+mod trace;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,6 +29,7 @@ pub use origin::{MachineFile, Overlay, RunOrigin};
 pub use settings::{MachineParameter, Origin, Setting, share};
 pub use stages::StageFigures;
 pub use timeline::{Switch, TimelineEntry};
+pub use trace::{LifeEnd, LifeStep, PacketLife, Reason, Trace};
 
 /// All points of a run, and what they have in common.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

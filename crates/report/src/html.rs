@@ -29,14 +29,14 @@ const SCRIPT: &str = include_str!("page.js");
 /// # Errors
 /// [`ReportError::Plot`] when the drawing library fails.
 pub fn to_html(record: &Record) -> Result<String, ReportError> {
-    page(record, "nicforge report", "")
+    page(record, "nicforge report", ["", ""])
 }
 
-/// The page of `record`; `first` stands before all that is made from the record.
+/// The page of `record`; `first` stands before all that is made from the record, and `more` behind its plots.
 ///
 /// # Errors
 /// [`ReportError::Plot`] when the drawing library fails.
-pub fn page(record: &Record, kicker: &str, first: &str) -> Result<String, ReportError> {
+pub fn page(record: &Record, kicker: &str, [first, more]: [&str; 2]) -> Result<String, ReportError> {
     let title = escape(if record.title.is_empty() { &record.scenario } else { &record.title });
     let mut page = head(&title, kicker);
     page += &asked(&record.description);
@@ -57,6 +57,7 @@ pub fn page(record: &Record, kicker: &str, first: &str) -> Result<String, Report
     let points = [summary(record), heat::section(record), beside::section(record)];
     let [summary, heat, beside] = points;
     page += &if many { [heat, beside, plots, summary] } else { [summary, heat, beside, plots] }.concat();
+    page += more;
     page += &all_metrics(record);
     page += &cores::section(record);
     page += &tables::stages(record);

@@ -19,6 +19,7 @@ mod plots;
 mod shape;
 mod stages;
 mod terminal;
+mod trace;
 
 use std::path::{Path, PathBuf};
 
@@ -32,6 +33,7 @@ pub use findings::{Finding, findings};
 pub use html::{to_html, to_summary};
 pub use live::live_page;
 pub use terminal::table;
+pub use trace::{PointTrace, trace_events, trace_paths, trace_text};
 
 /// A report cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -90,24 +92,45 @@ pub fn report_of_another_run(folder: &Path, run: &str) -> Option<PathBuf> {
 /// # Errors
 /// [`ReportError::Write`] with the path that failed, [`ReportError::Plot`] from the page.
 pub fn write_all(record: &Record, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
-    write_texts([to_json(record), to_csv(record), to_html(record)?], folder)
+    write_traced(record, &[], folder)
 }
 
-/// The same with the texts of the files.
-fn write_texts(texts: [String; 3], folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
+/// The same with the lives of packets, if any were followed: in the page, and in `trace.json` and `trace.txt`.
+///
+/// # Errors
+/// As [`write_all`].
+pub fn write_traced(record: &Record, traces: &[PointTrace], folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
+    let run = record.origin.as_ref().map_or("", |origin| &origin.run);
+    let replaces = report_of_another_run(folder, run).is_some();
+    let page = html::page(record, "nicforge report", ["", &trace::trace_section(traces)])?;
+    let mut written = write_texts(&part_paths(folder), [to_json(record), to_csv(record), page], folder)?;
+    if !traces.is_empty() {
+        written.extend(trace::write_traces(traces, folder)?);
+    } else if replaces {
+        // Packets of the run that was here are not of this one; usually there are none.
+        trace_paths(folder).into_iter().for_each(|(_, path)| drop(std::fs::remove_file(path)));
+    }
+    Ok(written)
+}
+
+/// Writes `texts` to the files of `moves` in `folder`.
+fn write_texts<const N: usize>(
+    moves: &[(PathBuf, PathBuf); N],
+    texts: [String; N],
+    folder: &Path,
+) -> Result<Vec<PathBuf>, ReportError> {
     std::fs::create_dir_all(folder).map_err(|cause| ReportError::Write { path: folder.into(), cause })?;
-    let moves = part_paths(folder);
-    let written = move_into(&moves, texts).inspect_err(|_| {
-        for (part, _) in &moves {
+    let written = move_into(moves, texts).inspect_err(|_| {
+        for (part, _) in moves {
             // It says why it failed; that some of it is left as well would not help.
             let _ = std::fs::remove_file(part);
         }
     });
-    written.map(|()| moves.into_iter().map(|(_, path)| path).collect())
+    written.map(|()| moves.iter().map(|(_, path)| path.clone()).collect())
 }
 
 /// Writes each of `texts` to its part, and when all are whole moves them to their places.
-fn move_into(moves: &[(PathBuf, PathBuf); 3], texts: [String; 3]) -> Result<(), ReportError> {
+fn move_into<const N: usize>(moves: &[(PathBuf, PathBuf); N], texts: [String; N]) -> Result<(), ReportError> {
     let failed = |path: &Path, cause| ReportError::Write { path: path.into(), cause };
     for ((part, _), text) in moves.iter().zip(texts) {
         std::fs::write(part, text).map_err(|cause| failed(part, cause))?;

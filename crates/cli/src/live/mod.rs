@@ -13,12 +13,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use nicforge_lab::live::{
-    FastPath, LiveConfig, LiveRun, LiveRunError, PortKind, Snapshot, TcpOptions, load_live, run_live, run_live_with,
-    run_on_card,
+    FastPath, LiveConfig, LiveRun, LiveRunError, PortKind, Snapshot, TcpOptions, check_followed, load_live, run_live,
+    run_live_with, run_on_card,
 };
 use nicforge_lab::record::{of_live, of_plan};
 use nicforge_options::Place;
-use nicforge_report::{live_page, table, to_json, write_all};
+use nicforge_report::{PointTrace, live_page, table, to_json, trace_paths, write_traced};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::{AttachOptions, LiveOptions};
@@ -82,7 +82,10 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     let (run, lost) = counted(run).inspect_err(|_| made.take_back())?;
     show_events(&mut events, &run.snapshot);
     let record = of_live(&config, &run, began.elapsed().as_secs_f64());
-    let files = write_all(&record, &results.folder)?;
+    let label = config.name();
+    let traces: Vec<PointTrace> =
+        run.trace.into_iter().map(|trace| PointTrace { label: label.clone(), trace }).collect();
+    let files = write_traced(&record, &traces, &results.folder)?;
     results.link_latest();
     if let Some(error) = failed.or(lost) {
         return Err(error);
@@ -111,6 +114,10 @@ fn configured(options: &LiveOptions) -> Result<LiveConfig, CliError> {
     if let Some(seconds) = options.duration {
         config.live.set("duration_s", seconds, Place::argument("--duration"));
     }
+    if let Some(packets) = options.trace {
+        config.live.set("trace", packets, Place::argument(&format!("--trace {packets}")));
+    }
+    check_followed(&config)?;
     Ok(config)
 }
 
@@ -137,6 +144,10 @@ fn check_outputs(config: &LiveConfig, options: &LiveOptions, folder: &Path) -> R
             reads.extend(from.iter().map(|path| named("read", path)));
             writes.extend(to.iter().map(|path| named("write", path)));
         }
+    }
+    if options.trace.is_some() {
+        let paths = trace_paths(folder).into_iter().flat_map(|(part, path)| [part, path]);
+        writes.extend(paths.map(|path| Named::new("--trace", &path)));
     }
     keep_apart(&reads, &writes)?;
     // A socket that an earlier run left goes; nothing else does.

@@ -18,16 +18,43 @@ mod system;
 
 use std::path::{Path, PathBuf};
 
+use clap::{Args, Subcommand};
 pub use file::MEASURED;
 use nicforge_lab::machine::{Machine, parse_machine};
 
-use crate::args::MeasureOptions;
 use crate::error::CliError;
+use crate::examples::MEASURE_EXAMPLES;
 use crate::output::{columns, path_word, print, print_notes, tell};
 use crate::outputs::Made;
 
 /// Where the file goes that nobody gave a place: scenarios find machines there.
 const DEFAULT_PLACE: &str = "machines/this-machine.toml";
+
+#[derive(Args)]
+pub struct MachineOptions {
+    #[command(subcommand)]
+    pub command: MachineCommand,
+}
+
+#[derive(Subcommand)]
+pub enum MachineCommand {
+    /// Measure clock, caches, memory and copies, and write a machine file
+    #[command(after_help = MEASURE_EXAMPLES)]
+    Measure(MeasureOptions),
+}
+
+#[derive(Args)]
+pub struct MeasureOptions {
+    /// The file to write [default: machines/this-machine.toml]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Measure little: good for trying, not for numbers
+    #[arg(long)]
+    pub quick: bool,
+    /// Print nothing but errors and notes
+    #[arg(long)]
+    pub quiet: bool,
+}
 
 /// How much time measuring may take.
 #[derive(Clone, Copy, Debug)]

@@ -169,6 +169,7 @@ fn run_options(path: &Path, machine: Option<&Path>, options: &ReproduceOptions) 
         max_window: None,
         overlay: None,
         pcap_out: None,
+        trace: None,
         ray: None,
     }
 }

@@ -13,8 +13,9 @@ use nicforge_lab::job::{Job, Kept};
 use nicforge_lab::run::options::{Measure, Measurement, Run};
 use nicforge_lab::run::{PointRun, RunIo};
 use nicforge_lab::scenario::Point;
+use nicforge_lab::settings::Settings;
 use nicforge_record::{Overlay, Record};
-use nicforge_report::{findings, table, to_json, write_all};
+use nicforge_report::{PointTrace, findings, table, to_json, trace_paths, write_traced};
 use nicforge_wire::capture::part_of;
 
 use kept::{say_how_to_continue, say_what_is_there};
@@ -61,7 +62,8 @@ pub fn simulate(options: &RunOptions) -> Result<Done, CliError> {
         Some(file) => overlay::read(file, &input.points)?,
         None => Vec::new(),
     };
-    carry_out(input, overlays, options, options.force || options.pcap_out.is_some())
+    let anew = options.force || options.pcap_out.is_some() || options.trace.is_some();
+    carry_out(input, overlays, options, anew)
 }
 
 /// What is to run; `set` is one more setting.
@@ -84,12 +86,13 @@ pub fn carry_out(input: Job, overlays: Vec<Overlay>, options: &RunOptions, anew:
     say_what_is_there(&kept);
     let runs = runs_of(&input, options, &kept).inspect_err(|_| made.take_back())?;
     let wall_seconds = started.elapsed().as_secs_f64();
-    let runs = input.of_points(runs);
+    let mut runs = input.of_points(runs);
     print_notes(&input.notes_of_runs(&runs));
+    let traces = traces_of(&input, &mut runs);
     let record = Record { overlays, ..input.record(runs, Some(origin), wall_seconds) };
     let unsteady = findings(&record).into_iter().filter(|finding| finding.rule == "unsteady");
     print_notes(&unsteady.map(|finding| finding.text).collect::<Vec<_>>());
-    let mut files = write_all(&record, folder).inspect_err(|_| say_how_to_continue(&kept))?;
+    let mut files = write_traced(&record, &traces, folder).inspect_err(|_| say_how_to_continue(&kept))?;
     let shown = place.link_latest();
     files.extend(options.pcap_out.clone());
     Ok(Done { record, files, shown })
@@ -100,7 +103,7 @@ pub fn runs_of(input: &Job, options: &RunOptions, kept: &Kept) -> Result<Vec<Poi
     #[cfg(target_os = "linux")]
     let _until_done = kept::say_what_is_there_on_signals(kept)?;
     let progress = Progress::new(input.labels(), options);
-    let io = RunIo { pcap_out: options.pcap_out.clone() };
+    let io = RunIo { pcap_out: options.pcap_out.clone(), trace: options.trace };
     let runs = match &options.ray {
         Some(address) => ray::run(input, address, kept, &progress),
         None => input.run(options.jobs, &io, Some(kept), &progress).map_err(CliError::from),
@@ -128,6 +131,12 @@ fn check_outputs(input: &Job, options: &RunOptions, place: &Place, run: &str) ->
         can_be_captured(&input.points, options.seeds).map_err(|why| CliError::Usage(format!("{by}: {why}")))?;
         files.extend([pcap, &part_of(pcap)].map(|path| Named::new(by, path)));
     }
+    if let Some(packets) = options.trace {
+        let by = format!("--trace {packets}");
+        can_be_traced(&input.points).map_err(|why| CliError::Usage(format!("{by}: {why}")))?;
+        let paths = trace_paths(&place.folder).into_iter().flat_map(|(part, path)| [part, path]);
+        files.extend(paths.map(|path| Named::new(&by, &path)));
+    }
     let overlay = options.overlay.iter().map(|file| Named::new("--overlay", file));
     keep_apart(&crate::input::files(input).into_iter().chain(overlay).collect::<Vec<_>>(), &files)?;
     if !options.force {
@@ -144,22 +153,48 @@ fn check_outputs(input: &Job, options: &RunOptions, place: &Place, run: &str) ->
 fn can_be_captured(points: &[Point], seeds: u64) -> Result<(), String> {
     for settings in points.iter().map(|point| &point.settings) {
         if settings.is_of_whole_systems() {
-            return Err(format!(
-                "whole systems (workload = \"{}\") write no capture; leave it out, or use a scenario of one server",
-                settings.read::<Run>().workload.word()
-            ));
+            return Err(of_systems(settings, "write no capture"));
         }
-        if settings.read::<Measurement>().measure != Measure::Window {
-            return Err(format!(
-                "measure = \"{}\" runs trials at several rates and writes none of them; use --set measure=window",
-                settings.read::<Measurement>().measure.word()
-            ));
-        }
+        measures_a_window(settings, "writes")?;
     }
     match points.len() * seeds as usize {
         1 => Ok(()),
         count => Err(format!("needs one point, not {count}; use a scenario without [[variant]], [sweep] and --seeds")),
     }
+}
+
+/// Whether packets can be followed: else why not, and what would.
+fn can_be_traced(points: &[Point]) -> Result<(), String> {
+    for settings in points.iter().map(|point| &point.settings) {
+        if !settings.is_of_frames() {
+            return Err(of_systems(settings, "follow no packets"));
+        }
+        measures_a_window(settings, "follows")?;
+    }
+    Ok(())
+}
+
+fn of_systems(settings: &Settings, cannot: &str) -> String {
+    let workload = settings.read::<Run>().workload.word();
+    format!("whole systems (workload = \"{workload}\") {cannot}; leave it out, or use a scenario of one server")
+}
+
+fn measures_a_window(settings: &Settings, does: &str) -> Result<(), String> {
+    let Measurement { measure, .. } = settings.read();
+    match measure {
+        Measure::Window => Ok(()),
+        _ => Err(format!(
+            "measure = \"{}\" runs trials at several rates and {does} none of them; use --set measure=window",
+            measure.word()
+        )),
+    }
+}
+
+/// The packets that were followed in each point; of several seeds those of the first.
+fn traces_of(input: &Job, runs: &mut [PointRun]) -> Vec<PointTrace> {
+    let labels = input.labels().into_iter().step_by(input.seeds as usize);
+    let each = labels.zip(runs).map(|(label, run)| Some(PointTrace { label, trace: run.trace.take()? }));
+    each.flatten().collect()
 }
 
 /// The overrides, and what `--precision` and `--max-window` are short for.

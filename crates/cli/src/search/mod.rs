@@ -55,9 +55,9 @@ struct Trial {
 /// Searches, and writes the report of all that ran.
 pub fn search(options: &SearchOptions) -> Result<(), CliError> {
     let steps = steps(options)?;
-    if options.run.pcap_out.is_some() || options.run.overlay.is_some() {
-        let wrong = "search runs many points: it writes no capture and takes no overlay";
-        return Err(CliError::Usage(format!("{wrong}; leave --pcap-out and --overlay out")));
+    if options.run.pcap_out.is_some() || options.run.overlay.is_some() || options.run.trace.is_some() {
+        let wrong = "search runs many points: it writes no capture and no trace, and takes no overlay";
+        return Err(CliError::Usage(format!("{wrong}; leave --pcap-out, --trace and --overlay out")));
     }
     let names = at(options, steps, 0)?.names();
     let mut brackets = vec![Bracket::default(); names.len()];

@@ -32,6 +32,7 @@ mod search;
 #[cfg(target_os = "linux")]
 mod sim_vs_live;
 mod split_errors;
+mod trace;
 mod trust;
 mod tutorial;
 mod unfinished_checksums;

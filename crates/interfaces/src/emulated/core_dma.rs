@@ -119,4 +119,12 @@ impl<C: Cpu + 'static> Dma for CoreDma<C> {
     fn now(&self) -> Time {
         self.cpu.now()
     }
+
+    /// Other hints are about a device's accesses, and a core's are its own.
+    #[inline(always)]
+    fn hint(&mut self, hint: Hint) {
+        if let Hint::Packet(..) = hint {
+            self.cpu.hint(hint);
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use nicforge_nic::{Arriving, CompletionReader, DATA_BYTES_MAX, DriverCosts, DropCause, PoolCache};
-use nicforge_platform::{Addr, Cpu};
+use nicforge_platform::{Addr, Cpu, Dma, Hint, Moment, PacketKey};
 use nicforge_units::Time;
 
 use super::book::Book;
@@ -162,6 +162,9 @@ impl Served {
                     break;
                 }
                 Err(lost) => {
+                    if let Some(Some(frame)) = self.came.front() {
+                        way.hint(Hint::Packet(key_of(frame), Moment::Dropped(lost.cause.0)));
+                    }
                     came_to.lost.push(lost);
                     mbuf
                 }
@@ -230,6 +233,10 @@ impl Served {
     }
 }
 
+fn key_of(frame: &Arriving<'_>) -> PacketKey {
+    PacketKey { stamp: frame.stamp, port: frame.port.0 }
+}
+
 /// Passes `frame`, which lies in `mbuf`, on to `inner`, and says which buffer is free instead; `blamed` learns
 /// whose descriptor named no buffer.
 fn pass_on<C: Cpu + 'static>(
@@ -244,11 +251,15 @@ fn pass_on<C: Cpu + 'static>(
         return Ok(mbuf);
     }
     way.begin(HandedOver { mbuf, queue: frame.queue, book: played.book.clone() });
+    way.hint(Hint::Packet(key_of(frame), Moment::Delivery));
     let outcome = played.half_mut().receive(way, frame);
     let instead = way.end();
     let cause = match outcome {
         // Every interface writes a frame that it delivers into a buffer of its own.
-        Ok(()) => return Ok(instead.unwrap_or(mbuf)),
+        Ok(()) => {
+            way.hint(Hint::Packet(key_of(frame), Moment::Delivered));
+            return Ok(instead.unwrap_or(mbuf));
+        }
         Err(cause) => cause,
     };
     if cause == DropCause::BAD_DESCRIPTOR {

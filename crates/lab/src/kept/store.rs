@@ -165,6 +165,7 @@ mod tests {
             steadiness: Steadiness::default(),
             timeline: Vec::new(),
             switches: Vec::new(),
+            trace: None,
         }
     }
 

@@ -167,7 +167,7 @@ pub fn run_on_card(
     let snapshot = shared.snapshot(seconds);
     // No frame is a packet of an application here, so there is no latency of one.
     let metrics = snapshot.metrics(&Histogram::new(1).map_err(|error| LiveRunError::Software(error.to_string()))?);
-    Ok(LiveRun { metrics, cores: Vec::new(), timeline, switches: Vec::new(), snapshot })
+    Ok(LiveRun { metrics, cores: Vec::new(), timeline, switches: Vec::new(), snapshot, trace: None })
 }
 
 fn counts(board: &Board) -> DeviceCounts {

@@ -22,6 +22,7 @@ use nicforge_options::{Allowed, ConfigError, Form, Owner, Place, SECONDS_MAX, Se
 use super::assemble::SegmentOptions;
 use super::attach::AttachOptions;
 use super::device::FullOptions;
+use super::follow::{self, FollowOptions};
 use super::neighbour::{AskOptions, Neighbour};
 use super::pin::PinOptions;
 use super::ports::{self, PortConfig};
@@ -75,6 +76,7 @@ pub(super) fn owners() -> Vec<Owner> {
         Owner::of::<PinOptions>("", "the run's threads", ""),
         Owner::of::<AskOptions>("", "neighbours", ""),
         Owner::of::<AttachOptions>("", "workers", ""),
+        Owner::of::<FollowOptions>("", "the run", ""),
     ]
 }
 
@@ -199,6 +201,7 @@ pub fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
     }
     check_interface(config, place)?;
     threads::check(config)?;
+    follow::check(config)?;
     stack::check(config)?;
     let found = config.settings.check_interface().and_then(|()| config.settings.check_nicmem());
     if let Err(finding) = found {

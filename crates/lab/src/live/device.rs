@@ -188,6 +188,11 @@ impl Device {
         self.lent.iter().sum::<i64>().wrapping_add_unsigned(held)
     }
 
+    /// Its way to memory.
+    pub(super) fn dma(&mut self) -> &mut LiveDma {
+        &mut self.way.cpu.dma
+    }
+
     /// Where orders go; ring the bell after one.
     pub fn orderer(&self) -> Sender<Ordered> {
         self.orderer.clone()
@@ -220,8 +225,12 @@ impl Device {
                     false => BUDGET,
                 };
                 let dma = &mut self.way.cpu.dma;
-                let stamp = dma.now();
-                let mut each = |frame: &[u8], left| nic.receive_unfinished(dma, frame, left, stamp);
+                // Within the clock's step, frames have times of their own, by which each is known.
+                let mut stamp = dma.now() + Time::from_ps((number * BUDGET) as u64);
+                let mut each = |frame: &[u8], left| {
+                    nic.receive_unfinished(dma, frame, left, stamp);
+                    stamp += Time::from_ps(1);
+                };
                 let longest = self.policy.longest_segment;
                 busy |= port.receive_unfinished(budget, longest, &mut each)? > 0;
             }

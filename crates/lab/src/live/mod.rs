@@ -18,6 +18,7 @@
 //! | timeline.rs | counts over time |
 //! | watch.rs | a file of servers that changes |
 //! | events.rs | what happened |
+//! | follow.rs | the lives of some packets |
 //! | pin.rs | which core each thread stands on |
 //! | neighbour.rs, own_address.rs | ARP, and who is asked for |
 //! | outcome.rs | what was counted, and whether it adds up |
@@ -29,6 +30,7 @@ mod config;
 mod device;
 mod error;
 mod events;
+mod follow;
 mod layout;
 mod neighbour;
 mod outcome;
@@ -61,6 +63,7 @@ pub use config::{Header, LiveConfig, SectionOwners, sections};
 pub use device::{DeviceCounts, NicCounts, StageCounts};
 pub use error::LiveRunError;
 pub use events::Events;
+pub use follow::check as check_followed;
 pub use nicforge_platform::live::ports::Port;
 pub use outcome::{LiveRun, Snapshot};
 pub use parse::{load_live, parse_live};
@@ -341,7 +344,7 @@ fn finish(
     let held = held + device.buffers();
     let adds_up = snapshot.check(buffers as u64, held as u64);
     let metrics = snapshot.metrics(&device.latency);
-    let run = LiveRun { metrics, cores: snapshot.by_core(), timeline, switches, snapshot };
+    let run = LiveRun { metrics, cores: snapshot.by_core(), timeline, switches, snapshot, trace: None };
     match adds_up {
         Ok(()) => Ok(run),
         Err(cause) => Err(LiveRunError::Lost { cause, run: Box::new(run) }),

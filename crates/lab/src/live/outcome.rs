@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use nicforge_nic::DropCounters;
 use nicforge_record::CoreFigures;
 use nicforge_record::{Latency, Metrics, drop_fraction};
-use nicforge_record::{Switch, TimelineEntry};
+use nicforge_record::{Switch, TimelineEntry, Trace};
 
 use super::device::{DeviceCounts, NicCounts};
 use super::events::Events;
@@ -40,6 +40,8 @@ pub struct LiveRun {
     pub switches: Vec<Switch>,
     /// All counts at its end.
     pub snapshot: Snapshot,
+    /// The lives of some packets, if that was asked for.
+    pub trace: Option<Trace>,
 }
 
 impl Snapshot {

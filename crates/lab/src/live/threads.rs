@@ -13,7 +13,7 @@ use super::config::LiveConfig;
 use super::device::{Device, Step};
 use super::pin::{Places, go_to};
 use super::worker::{Worker, WorkerCounts};
-use super::{LiveRun, LiveRunError, Shared, Watch, finish, held_by, locked};
+use super::{LiveRun, LiveRunError, Shared, Watch, finish, follow, held_by, locked};
 use crate::run::heuristic;
 
 choice! {
@@ -127,6 +127,7 @@ pub(super) fn run_apart(
     let Assembly { mut device, pool, nicmem, control, bell, events, .. } = assembly;
     let shared = Shared::new(workers.len());
     let mut watched = None;
+    follow::begin(config, control.clock(), &mut device, &mut workers);
     // Before the first frame comes in.
     workers.iter_mut().for_each(Worker::start);
     std::thread::scope(|scope| {
@@ -162,7 +163,9 @@ pub(super) fn run_apart(
     })?;
     let buffers: Vec<(i64, u64)> = workers.iter_mut().map(Worker::buffers).collect();
     let pools: Vec<Pool> = std::iter::once(pool).chain(nicmem).collect();
-    finish(&shared, &device, &pools, held_by(&buffers), watched)
+    let trace = follow::end(config, &mut device, &mut workers);
+    let run = finish(&shared, &device, &pools, held_by(&buffers), watched)?;
+    Ok(LiveRun { trace, ..run })
 }
 
 /// Device and worker share a thread.
@@ -177,6 +180,7 @@ fn run_as_one(
     let Assembly { mut device, pool, nicmem, control, bell, .. } = assembly;
     let shared = Shared::new(workers.len());
     let mut watched = None;
+    follow::begin(config, control.clock(), &mut device, &mut workers);
     std::thread::scope(|scope| {
         let worker = &mut workers[0];
         worker.start();
@@ -193,7 +197,9 @@ fn run_as_one(
     })?;
     let buffers: Vec<(i64, u64)> = workers.iter_mut().map(Worker::buffers).collect();
     let pools: Vec<Pool> = std::iter::once(pool).chain(nicmem).collect();
-    finish(&shared, &device, &pools, held_by(&buffers), watched)
+    let trace = follow::end(config, &mut device, &mut workers);
+    let run = finish(&shared, &device, &pools, held_by(&buffers), watched)?;
+    Ok(LiveRun { trace, ..run })
 }
 
 /// Empty turns of both before the thread sleeps.

@@ -113,6 +113,11 @@ impl Worker {
         }
     }
 
+    /// Its core.
+    pub(super) fn cpu(&mut self) -> &mut LiveCpu {
+        &mut self.cpu
+    }
+
     /// Brings its queues up.
     pub fn start(&mut self) {
         self.parts.software.start(&mut self.cpu);

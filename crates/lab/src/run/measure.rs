@@ -15,6 +15,7 @@ use nicforge_wire::capture::write_file;
 use super::batches::{Batches, Goal, Left, Series, intervals, judge};
 use super::build::{Built, build};
 use super::by_core::{CoreCounts, borrowed, by_core};
+use super::follow::{begin_trace, end_trace};
 use super::{PointRun, Progress, RunError, RunIo};
 use crate::counts::{by_cause, highest_by_name, share, sum_by_name};
 use crate::machine::Machine;
@@ -184,6 +185,7 @@ pub fn one_window(
         series.add(now, built.world.outside.sink.sums().0);
     })?;
     let window = Window::begin(&mut built.world, from);
+    begin_trace(&mut built.world, io.trace);
     let mut batches = Batches::begin(&mut built.world, from);
     let mut missed = None;
     let ended = if replays {
@@ -216,13 +218,15 @@ pub fn one_window(
     let probe = built.probe.take();
     let timeline = probe.map_or(Vec::new(), |probe| probe.entries_until(ended, &mut built.world));
     let switches = built.switches.take();
+    let trace = end_trace(&mut built.world, ended)?;
     finish(built, io)?;
     let mut steadiness = Steadiness { precision_missed: missed, ..Steadiness::of(&metrics) };
     judge(&mut steadiness, &of_batches);
     let warm = series.warmup_ms().filter(|ms| *ms > from.as_seconds() * 1e3);
     steadiness.warmup_ends_ms = warm.filter(|_| steadiness.drift.is_some());
     let intervals = intervals(&of_batches);
-    Ok(PointRun { metrics, intervals, cores, simulated: ended, steadiness, timeline, switches, stages: Vec::new() })
+    let stages = Vec::new();
+    Ok(PointRun { metrics, intervals, cores, simulated: ended, steadiness, timeline, switches, stages, trace })
 }
 
 /// Told of a run: the hosts, the time that it has come to, and the number of the step, from 1.

@@ -10,6 +10,7 @@ pub(crate) mod batches;
 mod build;
 mod by_core;
 mod co_runner;
+mod follow;
 mod hot_area;
 mod interface;
 mod measure;
@@ -27,7 +28,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use nicforge_options::ConfigError;
-use nicforge_record::{CoreFigures, Interval, Metrics, StageFigures, Steadiness, Switch, TimelineEntry};
+use nicforge_record::{CoreFigures, Interval, Metrics, StageFigures, Steadiness, Switch, TimelineEntry, Trace};
 use nicforge_units::Time;
 use nicforge_wire::capture::CaptureWriteError;
 use serde::{Deserialize, Serialize};
@@ -55,6 +56,8 @@ pub(crate) use traffic::{queue_of, rss_of};
 pub struct RunIo {
     /// Every frame that leaves goes into this capture.
     pub pcap_out: Option<PathBuf>,
+    /// The lives of so many packets are written down.
+    pub trace: Option<usize>,
 }
 
 /// Told how far a run is: share done, frames so far.
@@ -198,6 +201,9 @@ pub struct PointRun {
     pub timeline: Vec<TimelineEntry>,
     /// Every change of steering, in order.
     pub switches: Vec<Switch>,
+    /// The lives of some packets, if that was asked for. Points that are kept on disk have none.
+    #[serde(skip)]
+    pub trace: Option<Trace>,
 }
 
 /// A time as a whole number.

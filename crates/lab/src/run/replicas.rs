@@ -104,6 +104,7 @@ mod tests {
             steadiness: Steadiness::default(),
             timeline: Vec::new(),
             switches: Vec::new(),
+            trace: None,
         }
     }
 

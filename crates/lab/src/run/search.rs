@@ -157,6 +157,7 @@ impl Search<'_> {
             timeline: Vec::new(),
             // Of all trials together they would say nothing about the one that counts.
             switches: Vec::new(),
+            trace: None,
         })
     }
 }

@@ -74,6 +74,7 @@ pub(crate) fn run_point(
         steadiness,
         timeline: Vec::new(),
         switches: Vec::new(),
+        trace: None,
     })
 }
 

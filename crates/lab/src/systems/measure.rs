@@ -85,6 +85,7 @@ pub(super) fn measure(mut systems: Systems, settings: &Settings, progress: Progr
         steadiness,
         timeline: Vec::new(),
         switches: Vec::new(),
+        trace: None,
     })
 }
 

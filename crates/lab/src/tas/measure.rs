@@ -75,6 +75,7 @@ pub(crate) fn run_point(
         steadiness,
         timeline: Vec::new(),
         switches: switches(&rpcs.software[rpcs.measured]),
+        trace: None,
         stages: between(&before.stages, &after.stages, ends - warm),
     })
 }

@@ -1,6 +1,6 @@
 //! The way in: a frame comes from the wire, is parsed, finds its queue, and goes to the host or waits.
 
-use nicforge_platform::Dma;
+use nicforge_platform::{Dma, Moment};
 use nicforge_units::{Bytes, Time};
 use nicforge_wire::checksum::ChecksumVerdict;
 use nicforge_wire::rss::Toeplitz;
@@ -8,7 +8,7 @@ use nicforge_wire::{FrameError, FrameSummary, checksum, parse_headers, parse_pla
 
 use super::{Nic, RUN_AHEAD};
 use crate::stage::Frame;
-use crate::{Arriving, DropCause, PortId, RxFlags, Steering, TxOffload};
+use crate::{Arriving, DropCause, PortId, RxFlags, Steering, TxOffload, Waiting};
 
 /// What the parser finds out about a frame.
 #[derive(Clone, Copy, Debug)]
@@ -117,37 +117,43 @@ impl<D: Dma> Nic<D> {
     /// As [`receive`](Self::receive), for a frame that is all zeros from `head` on. All headers
     /// lie before.
     pub fn receive_padded(&mut self, dma: &mut D, frame: &[u8], head: usize, stamp: Time) {
-        if !self.admit(dma, frame) {
+        if !self.admit(dma, frame, stamp) {
             return;
         }
         // By reference, as it is long and read where it was stored.
         match &self.parse(frame, head) {
             Ok(parsed) => self.take(dma, frame, head, parsed, stamp),
-            Err(error) => self.unsteered.count(error.name()),
+            Err(error) => self.drop_unsteered(dma, stamp, error.name()),
         }
     }
 
     /// As [`receive`](Self::receive), for a frame that was on no wire: its sender left to its NIC what
     /// `left` says, and the NIC that sends it will do it ([`Packet::offload`](crate::Packet::offload)).
     pub fn receive_unfinished(&mut self, dma: &mut D, frame: &[u8], left: TxOffload, stamp: Time) {
-        if !self.admit(dma, frame) {
+        if !self.admit(dma, frame, stamp) {
             return;
         }
         match self.parse_unfinished(frame, left) {
             Ok(parsed) => self.take(dma, frame, frame.len(), &parsed, stamp),
-            Err(error) => self.unsteered.count(error.name()),
+            Err(error) => self.drop_unsteered(dma, stamp, error.name()),
         }
+    }
+
+    fn drop_unsteered(&mut self, dma: &mut D, stamp: Time, cause: &'static str) {
+        self.unsteered.count(cause);
+        self.note(dma, stamp, Moment::Dropped(cause));
     }
 
     /// Whether the FIFO has room.
     #[inline]
-    fn admit(&mut self, dma: &D, frame: &[u8]) -> bool {
+    fn admit(&mut self, dma: &mut D, frame: &[u8], stamp: Time) -> bool {
+        self.note(dma, stamp, Moment::Came { fifo: self.held() });
         self.counters.frames += 1;
         self.counters.bytes += frame.len() as u64;
         let len = Bytes(frame.len() as u64);
         let accepted = self.fifo.accepts(dma.now(), len);
         if !accepted {
-            self.unsteered.count(DropCause::of_fifo(len, self.spec.rx_fifo).0);
+            self.drop_unsteered(dma, stamp, DropCause::of_fifo(len, self.spec.rx_fifo).0);
         }
         accepted
     }
@@ -159,9 +165,13 @@ impl<D: Dma> Nic<D> {
         // Stages hear of frames whose queue is closed, too.
         if state.closed && self.stages.is_empty() {
             state.drops.count("queue_closed");
+            self.note(dma, stamp, Moment::Dropped("queue_closed"));
             return;
         }
-        state.see(self.receive.waiting(arriving.queue));
+        let waiting = self.receive.waiting(arriving.queue);
+        state.see(waiting);
+        let (queue, Waiting { entries: waiting, of }) = (arriving.queue, waiting);
+        self.note(dma, stamp, Moment::Steered { queue, waiting, of });
         let came = dma.now();
         let until = came + self.spec.rx_pipeline;
         let later = self.receive_free > until + RUN_AHEAD;

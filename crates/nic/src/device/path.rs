@@ -1,6 +1,6 @@
 //! The path of a NIC that has stages.
 
-use nicforge_platform::Dma;
+use nicforge_platform::{Dma, Moment};
 use nicforge_units::Time;
 use nicforge_wire::FrameSummary;
 
@@ -29,8 +29,8 @@ impl<D: Dma> Nic<D> {
                 self.deliver_steered(dma, &mut frame, parsed);
                 delivered = dma.now() - ready;
             }
-            Fate::Dropped(cause) => self.drop_steered(frame.queue(), cause),
-            Fate::Gone => {}
+            Fate::Dropped(cause) => self.drop_steered(dma, &frame, cause),
+            Fate::Gone => self.note(dma, frame.arrival, Moment::Diverted),
         }
         self.receive_free = entered.max(self.stages.processor_free()) + delivered;
     }
@@ -44,13 +44,14 @@ impl<D: Dma> Nic<D> {
         }
         match self.queues.get(usize::from(frame.queue())) {
             Some(queue) if !queue.closed => self.deliver_to_host(dma, &frame.arriving(), parsed),
-            Some(_) => self.drop_steered(frame.queue(), DropCause("queue_closed")),
-            None => self.drop_steered(frame.queue(), DropCause("no_such_queue")),
+            Some(_) => self.drop_steered(dma, frame, DropCause("queue_closed")),
+            None => self.drop_steered(dma, frame, DropCause("no_such_queue")),
         }
     }
 
-    fn drop_steered(&mut self, queue: u16, cause: DropCause) {
-        match self.queues.get_mut(usize::from(queue)) {
+    fn drop_steered(&mut self, dma: &mut D, frame: &Frame<'_>, cause: DropCause) {
+        self.note(dma, frame.arrival, Moment::Dropped(cause.0));
+        match self.queues.get_mut(usize::from(frame.queue())) {
             Some(state) => state.drops.count(cause.0),
             None => self.unsteered.count(cause.0),
         }

@@ -13,7 +13,7 @@ mod sent;
 
 use std::collections::VecDeque;
 
-use nicforge_platform::{Addr, Dma, Gathered, Hint};
+use nicforge_platform::{Addr, Dma, Gathered, Hint, Moment, PacketKey};
 use nicforge_units::{BitRate, Bytes, Time};
 
 use super::departure::{Departure, Egress};
@@ -292,11 +292,14 @@ impl TransmitEngine {
     fn serve<D: Dma, E: Egress>(&mut self, number: usize, dma: &mut D, egress: &mut E, chain: &mut Chain<D>) {
         let now = dma.now();
         let queue = &mut self.queues[number];
-        let Some((_, descriptor)) = queue.waiting.pop_front() else {
+        let Some((fetched, descriptor)) = queue.waiting.pop_front() else {
             return;
         };
+        let key = PacketKey { stamp: descriptor.stamp, port: self.port.0 };
+        let from = Some(number as u16);
         let inlined = queue.inlined.pop_front();
         queue.fetch(dma);
+        dma.hint(Hint::Packet(key, Moment::Gathering { queue: from, descriptor: fetched }));
         queue.served += 1;
         let position = queue.served;
         if queue.served == queue.tail {
@@ -304,6 +307,7 @@ impl TransmitEngine {
         }
         if let Err(cause) = self.guard.check(queue.ring.application, &descriptor) {
             self.counters.refused.count(cause.0);
+            dma.hint(Hint::Packet(key, Moment::Dropped(cause.0)));
             queue.bad += 1;
             self.reports.push_back((now.max(queue.read_until), number, position));
             return;
@@ -321,28 +325,25 @@ impl TransmitEngine {
             self.frame = frame;
             // Stages have a copy, so what lies in the NIC's own memory is done with, too.
             self.account(sent, here, false);
-            let (queue, stamp, mark) = (Some(number as u16), descriptor.stamp, descriptor.mark);
+            let (stamp, mark) = (descriptor.stamp, descriptor.mark);
             let behind = chain.len();
-            let leaving = Leaving { bytes, port: self.port, queue, stamp, mark, left, ready: here, behind };
-            match chain.egress(dma, &mut self.internal, leaving) {
+            let leaving = Leaving { bytes, port: self.port, queue: from, stamp, mark, left, ready: here, behind };
+            let moment = match chain.egress(dma, &mut self.internal, leaving) {
                 Some(leaving) => self.depart(leaving, gathered, egress),
-                None => self.take_room(gathered, here),
-            }
-            return;
+                None => {
+                    self.take_room(gathered, here);
+                    Moment::Diverted
+                }
+            };
+            return dma.hint(Hint::Packet(key, moment));
         }
-        let last_bit = self.occupy_wire(len, here);
+        let (first_bit, last_bit) = self.occupy_wire(len, here);
         // What lies in the NIC's own memory is taken from there as it is sent.
         self.account(sent, last_bit, gathered != len);
         self.take_room(gathered, last_bit);
-        egress.depart(Departure {
-            port: self.port,
-            queue: Some(number as u16),
-            pieces,
-            left,
-            stamp: descriptor.stamp,
-            last_bit,
-        });
+        egress.depart(Departure { port: self.port, queue: from, pieces, left, stamp: descriptor.stamp, last_bit });
         self.frame = frame;
+        dma.hint(Hint::Packet(key, Moment::Sent { gathered: here, first_bit, last_bit }));
     }
 }
 

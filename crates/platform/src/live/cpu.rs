@@ -9,7 +9,7 @@ use nicforge_units::{CACHE_LINE_BYTES, Cycles, Time};
 use rustix::io::Errno;
 use rustix::thread::futex;
 
-use super::{Bell, Control, Region, WakeEvent, hints};
+use super::{Bell, Control, Recorder, Region, WakeEvent, hints};
 use crate::{Addr, Atomic, Cpu, Hint, Part, Pod, Register};
 
 /// How often a lock is tried before the thread lets others run.
@@ -23,19 +23,31 @@ pub struct LiveCpu {
     bell: Option<Bell>,
     /// What it writes into locks that it holds: its number, plus 1.
     mark: u64,
+    /// Notes of packets, if some are followed.
+    recorder: Option<Box<Recorder>>,
     now: Time,
 }
 
 impl LiveCpu {
     /// Worker `number`.
     pub fn new(control: Control, bell: Bell, number: usize) -> LiveCpu {
-        LiveCpu { now: control.clock().now(), control, bell: Some(bell), mark: number as u64 + 1 }
+        LiveCpu { now: control.clock().now(), control, bell: Some(bell), mark: number as u64 + 1, recorder: None }
     }
 
     /// The device never sleeps: no doorbell has to wake it, and the worker need not wait until what
     /// it wrote is seen.
     pub fn device_polls(self) -> LiveCpu {
         LiveCpu { bell: None, ..self }
+    }
+
+    /// From now on packets are noted by `recorder`.
+    pub fn record(&mut self, recorder: Recorder) {
+        self.recorder = Some(Box::new(recorder));
+    }
+
+    /// The notes so far; there are no more from now on.
+    pub fn take_record(&mut self) -> Option<Recorder> {
+        self.recorder.take().map(|recorder| *recorder)
     }
 
     /// Takes the time, which then stands until the next call: a clock read costs as much as a
@@ -221,6 +233,16 @@ impl Cpu for LiveCpu {
             Hint::Fetch { at, .. } => hints::read(self.region().hint(at)),
             Hint::Write(at) => hints::write(self.region().hint(at)),
             Hint::Words { from, until, stride, bit } => self.look(from..until, stride, bit),
+            Hint::Packet(key, moment) => {
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.packet(key, moment);
+                }
+            }
+            Hint::Burst(moment) => {
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.burst(moment);
+                }
+            }
             _ => {}
         }
     }

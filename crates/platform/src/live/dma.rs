@@ -8,7 +8,7 @@ use nicforge_units::{CACHE_LINE_BYTES, Time};
 use super::held::Held;
 use super::region::LINE_WORDS;
 use super::stock::{Pending, Stock};
-use super::{Control, hints};
+use super::{Control, Recorder, hints};
 use crate::{Addr, AddressSpace, Atomic, Dma, Gathered, Hint, Owner, Run, Vector, copy_ahead};
 
 /// Bytes of a line.
@@ -36,6 +36,8 @@ pub struct LiveDma {
     pending: Option<Pending>,
     /// Bytes of the region that were read or written, where they are counted.
     moved: Option<u64>,
+    /// Notes of packets, if some are followed.
+    recorder: Option<Box<Recorder>>,
     now: Time,
 }
 
@@ -64,7 +66,18 @@ impl LiveDma {
             control_end: space.control_end(),
             pending: None,
             moved: None,
+            recorder: None,
         }
+    }
+
+    /// From now on packets are noted by `recorder`.
+    pub fn record(&mut self, recorder: Recorder) {
+        self.recorder = Some(Box::new(recorder));
+    }
+
+    /// The notes so far; there are no more from now on.
+    pub fn take_record(&mut self) -> Option<Recorder> {
+        self.recorder.take().map(|recorder| *recorder)
     }
 
     /// From now on it is written down who gets which buffer of `stock`.
@@ -331,6 +344,11 @@ impl Dma for LiveDma {
             Hint::Read { at, len } => {
                 for line in 0..(len as u64).div_ceil(CACHE_LINE_BYTES) {
                     hints::read(self.control.region().hint(Addr(at.0.wrapping_add(line * CACHE_LINE_BYTES))));
+                }
+            }
+            Hint::Packet(key, moment) => {
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.packet(key, moment);
                 }
             }
             _ => {}

@@ -20,6 +20,7 @@
 //! | hints.rs | prefetches of lines, large pages |
 //! | handover.rs | how another process gets it, and whether that process is still there |
 //! | stock.rs | which worker the device gave which buffer |
+//! | recorder.rs | what a thread notes of the packets that a run follows |
 //! | clock.rs | the wall clock as [`Time`](nicforge_units::Time) |
 //!
 //! `unsafe` is allowed here and nowhere else; each block says why it is sound. What is shared
@@ -40,6 +41,7 @@ pub mod handover;
 mod held;
 pub mod hints;
 pub mod ports;
+mod recorder;
 mod region;
 mod stock;
 #[cfg(test)]
@@ -54,6 +56,7 @@ pub use control::{Control, Shape, WakeEvent};
 pub use cpu::LiveCpu;
 pub use device_cpu::DeviceCpu;
 pub use dma::LiveDma;
+pub use recorder::{Recorder, Sample, followed};
 pub use region::{Pages, Region};
 pub use stock::Stock;
 

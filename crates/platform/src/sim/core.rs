@@ -324,6 +324,8 @@ impl Cpu for SimCpu {
                 self.host.hierarchy.expect_remote_write(at.line());
             }
             Hint::Completions(completions) => self.expect_named(&completions),
+            Hint::Packet(key, moment) if self.host.tracer.is_some() => self.trace(key, moment),
+            Hint::Burst(moment) if self.host.tracer.is_some() => self.trace_burst(moment),
             _ => {}
         }
     }
@@ -337,4 +339,5 @@ mod run;
 #[cfg(test)]
 mod tests;
 mod touch;
+mod trace;
 mod with_devices;

@@ -10,7 +10,8 @@ use nicforge_units::{Bytes, CACHE_LINE_BYTES, Time};
 
 use super::lent::{Agent, Lent, Turn};
 use super::{Host, LinkConfig};
-use crate::{Addr, Dma, Gathered, Hint, Run, Vector};
+use crate::tracer::{Counts, Here};
+use crate::{Addr, Dma, Gathered, Hint, Moment, PacketKey, Run, Vector};
 
 /// What a device's DMA counted since its run began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -166,6 +167,19 @@ impl SimDma {
         done
     }
 
+    /// The tracer takes note of a packet.
+    #[cold]
+    #[inline(never)]
+    fn trace(&mut self, key: PacketKey, moment: Moment) {
+        let Host { tracer, hierarchy, .. } = &mut *self.host;
+        let (port, at) = (&self.port, self.cursor);
+        let here = Here::Device { number: port.device, landed: port.last_visible };
+        let counts = || Counts { memory: hierarchy.counters(), dma: port.counters.clone(), ..Counts::default() };
+        if let Some(tracer) = tracer {
+            tracer.packet(key, moment, (here, at), counts);
+        }
+    }
+
     /// The lines of about `len` bytes at `at`, which somebody may have made up.
     #[inline]
     fn lines_there(&self, at: Addr, len: usize) -> Option<Range<u64>> {
@@ -287,6 +301,7 @@ impl Dma for SimDma {
                 self.host.hierarchy.expect(at.line());
                 self.host.hierarchy.expect(last.line());
             }
+            Hint::Packet(key, moment) if self.host.tracer.is_some() => self.trace(key, moment),
             _ => {}
         }
     }

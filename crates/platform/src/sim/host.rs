@@ -6,6 +6,7 @@ use super::locks::Locks;
 use super::nicmem::NicmemMap;
 use super::{Hardware, Hierarchy, SimMemory};
 use crate::AddressSpace;
+use crate::tracer::Tracer;
 
 /// Memory contents and memory timing of one machine.
 pub struct Host {
@@ -19,6 +20,8 @@ pub struct Host {
     pub(super) locks: Locks,
     /// Which addresses are memory of a device.
     pub(super) nicmem: NicmemMap,
+    /// Follows packets, if that is asked for.
+    pub tracer: Option<Box<Tracer>>,
 }
 
 impl Host {
@@ -42,6 +45,7 @@ impl Host {
             links: (0..hardware.nics).map(|_| Link::new(&hardware.pcie)).collect(),
             locks: Locks::default(),
             nicmem: NicmemMap::new(space, hardware.nic.nicmem_access),
+            tracer: None,
         }
     }
 

@@ -6,7 +6,7 @@ use nicforge_record::Record;
 
 use super::{Diff, HEAD, Verdict, diff, main_rows, over_each_other, significance};
 use crate::html::{escape, page};
-use crate::{ReportError, to_csv, to_json, write_texts};
+use crate::{ReportError, part_paths, to_csv, to_json, write_texts};
 
 /// Rows of the metrics' table that are not folded.
 const OPEN_ROWS: usize = 40;
@@ -17,7 +17,7 @@ const OPEN_ROWS: usize = 40;
 /// [`ReportError::Write`] with the path that failed, [`ReportError::Plot`] from the page.
 pub fn write_diff(a: &Record, b: &Record, names: [&str; 2], folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     let both = over_each_other(a, b, names);
-    write_texts([to_json(&both), to_csv(&both), diff_page(a, b, names)?], folder)
+    write_texts(&part_paths(folder), [to_json(&both), to_csv(&both), diff_page(a, b, names)?], folder)
 }
 
 /// The page.
@@ -27,7 +27,7 @@ pub fn write_diff(a: &Record, b: &Record, names: [&str; 2], folder: &Path) -> Re
 pub fn diff_page(a: &Record, b: &Record, names: [&str; 2]) -> Result<String, ReportError> {
     let asked = format!("What differs between two runs? A is {}, B is {}.", names[0], names[1]);
     let both = Record { description: asked, ..over_each_other(a, b, names) };
-    page(&both, "nicforge diff", &section(&diff(a, b)))
+    page(&both, "nicforge diff", [&section(&diff(a, b)), ""])
 }
 
 fn section(diff: &Diff) -> String {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use nicforge_platform::Dma;
+use nicforge_platform::{Dma, Hint, Moment, PacketKey};
 use nicforge_units::{Bytes, Time};
 
 use super::TransmitEngine;
@@ -102,29 +102,37 @@ impl TransmitEngine {
             return Err(Time::NEVER);
         };
         self.internal.due = self.internal.frames.front().map_or(Time::NEVER, |next| next.ready);
+        let key = PacketKey { stamp, port: self.port.0 };
+        dma.hint(Hint::Packet(key, Moment::Gathering { queue: None, descriptor: ready }));
         let leaving =
             Leaving { bytes, port, queue: None, stamp, mark: 0, left: TxOffload::default(), ready: now, behind };
         let passed = match behind {
             0 => Some(leaving),
             _ => chain.egress(dma, &mut self.internal, leaving),
         };
-        if let Some(leaving) = passed {
-            let len = Bytes(leaving.bytes.len() as u64);
-            self.depart(leaving, len, egress);
-        }
+        let moment = match passed {
+            Some(leaving) => {
+                let len = Bytes(leaving.bytes.len() as u64);
+                self.depart(leaving, len, egress)
+            }
+            None => Moment::Diverted,
+        };
+        dma.hint(Hint::Packet(key, moment));
         Ok(())
     }
 
     /// A frame that has passed all stages goes onto the wire, or to the NIC of another port. It takes `room` bytes of
     /// the internal buffer until then.
-    pub(super) fn depart<E: Egress>(&mut self, leaving: Leaving, room: Bytes, egress: &mut E) {
+    pub(super) fn depart<E: Egress>(&mut self, leaving: Leaving, room: Bytes, egress: &mut E) -> Moment {
         let Leaving { bytes, port, queue, stamp, left, ready, .. } = leaving;
         if port != self.port {
             self.take_room(room, ready);
-            return egress.bridge(Bridged { port, bytes, stamp, ready });
+            egress.bridge(Bridged { port, bytes, stamp, ready });
+            return Moment::Diverted;
         }
-        let last_bit = self.occupy_wire(Bytes(bytes.len() as u64), ready);
+        let (first_bit, last_bit) = self.occupy_wire(Bytes(bytes.len() as u64), ready);
         self.take_room(room, last_bit);
         egress.depart(Departure { port, queue, pieces: &[&bytes, &[], &[]], left, stamp, last_bit });
+        Moment::Sent { gathered: ready, first_bit, last_bit }
     }
 }

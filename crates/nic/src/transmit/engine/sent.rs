@@ -29,13 +29,13 @@ impl TransmitEngine {
         }
     }
 
-    /// A frame of `len` bytes that is here at `here` goes onto the wire; returns when its last bit is.
-    pub(super) fn occupy_wire(&mut self, len: Bytes, here: Time) -> Time {
+    /// A frame of `len` bytes that is here at `here` goes onto the wire; returns when its first bit and its last are.
+    pub(super) fn occupy_wire(&mut self, len: Bytes, here: Time) -> (Time, Time) {
         let start = self.wire_free.max(here + self.pipeline);
         // Preamble, FCS and gap keep the wire busy but are no bits of the frame.
         self.wire_free = start + self.rate.time_for(len + self.overhead);
         self.counters.frames += 1;
         self.counters.bytes += len.0;
-        start + self.rate.time_for(len)
+        (start, start + self.rate.time_for(len))
     }
 }
