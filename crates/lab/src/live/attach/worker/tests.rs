@@ -29,6 +29,8 @@ const SOCKET: &str = "NICFORGE_TEST_LIAR_SOCKET";
 const LIE: &str = "NICFORGE_TEST_LIE";
 /// Says hello and nothing more.
 const HALF_OPEN: &str = "half open";
+/// Finds that the region has another layout than its own.
+const OTHER_BUILD: &str = "other build";
 const PATIENCE: Time = Time::from_ms(30_000);
 
 /// Not a test by itself: a worker's process, place 1, or place 0 with a lie.
@@ -46,6 +48,10 @@ fn a_worker_process() {
         stream.write_all(&line(&Said::Hello { version, worker })).unwrap();
         std::thread::sleep(Duration::from_secs(3600));
     }
+    if lie == OTHER_BUILD {
+        // The device ends a process that hangs up, so this one ends first.
+        std::process::exit(if is_refused_as_other_build(socket) { 0 } else { 1 });
+    }
     match Lie::ALL.into_iter().find(|known| format!("{known:?}") == lie) {
         None => {
             let worker = lie.parse().unwrap();
@@ -54,6 +60,20 @@ fn a_worker_process() {
         }
         Some(lie) => work_wrongly(socket, lie),
     }
+}
+
+/// Whether a program whose layout has another hash than the run's is refused.
+fn is_refused_as_other_build(socket: &Path) -> bool {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    let (version, worker) = (VERSION.to_owned(), Some(0));
+    stream.write_all(&line(&Said::Hello { version, worker })).unwrap();
+    let (mut invitation, files) = receive_invitation(&stream).unwrap();
+    invitation.layout ^= 1;
+    let blueprint = invitation.blueprint(&Catalogue::shipped()).unwrap();
+    let refused = Member::new(blueprint, &invitation, files).err().map(|error| error.to_string());
+    // It stays open until the process ends.
+    std::mem::forget(stream);
+    refused.is_some_and(|why| why.contains("attach with the build that the run is of"))
 }
 
 /// Works at place 0 until it is ended.

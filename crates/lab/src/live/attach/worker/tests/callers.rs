@@ -2,7 +2,7 @@
 
 use std::os::unix::net::UnixStream;
 
-use super::{HALF_OPEN, running_with};
+use super::{HALF_OPEN, OTHER_BUILD, running_with};
 
 #[test]
 fn idle_callers_keep_no_worker_out() {
@@ -81,4 +81,17 @@ fn flows_of_an_absent_worker_go_to_others_where_asked() {
     let run = ended.unwrap();
     assert!(run.metrics.idle_fraction.is_some());
     assert!(run.snapshot.workers.iter().all(|worker| worker.taken > 0), "both worked in the end");
+}
+
+/// Whoever is of another build would find other words than the run means.
+#[test]
+fn a_program_that_lays_memory_out_otherwise_does_not_attach() {
+    let ended = running_with("", "priv_ring", "", 1, |run| {
+        let mut other = run.start(OTHER_BUILD);
+        assert!(other.0.wait().unwrap().success());
+        let worker = run.start("0");
+        run.cables.wait_for(0);
+        (other, worker)
+    });
+    ended.unwrap();
 }
