@@ -50,7 +50,8 @@ impl MemoryCounters {
             device_read_lines: self.device_read_lines - earlier.device_read_lines,
             device_read_hits: self.device_read_hits - earlier.device_read_hits,
             fresh_read: self.fresh_read - earlier.fresh_read,
-            fresh_lost: self.fresh_lost - earlier.fresh_lost,
+            // Quick counters have less of them than those before.
+            fresh_lost: self.fresh_lost.saturating_sub(earlier.fresh_lost),
             app_look_ups: self.app_look_ups - earlier.app_look_ups,
             app_hits: self.app_hits - earlier.app_hits,
             driver_look_ups: self.driver_look_ups - earlier.driver_look_ups,

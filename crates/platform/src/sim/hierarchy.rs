@@ -297,10 +297,15 @@ impl Hierarchy {
 
     /// What happened so far.
     pub fn counters(&mut self) -> MemoryCounters {
-        self.shared.arrive();
-        let mut counters = self.shared.counters.clone();
+        let mut counters = self.quick_counters();
         counters.fresh_lost += self.shared.llc.fresh_lost();
         counters
+    }
+
+    /// The same without most of [`MemoryCounters::fresh_lost`], which takes a look at every line of memory.
+    pub fn quick_counters(&mut self) -> MemoryCounters {
+        self.shared.arrive();
+        self.shared.counters.clone()
     }
 
     /// Lines that devices wrote and read.
