@@ -1,4 +1,4 @@
-//! The part of HTTP that pages of a live run need. Each client has a thread, so that a slow one holds up nobody.
+//! HTTP for the pages of a live run. The server gives each client a thread, so that a slow client delays no other.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nicforge_lab::job::{Finished, Job, Kept, Request, Watcher};
+use nicforge_lab::job::{Job, Kept, Request, Watcher};
 use nicforge_lab::kept::hash_of;
 use nicforge_lab::machine::{Machine, parse_machine};
 use nicforge_lab::run::RunIo;
@@ -147,12 +147,10 @@ fn wrong(point: &Point, why: &str) -> CliError {
     CliError::Usage(format!("point {}: `predicted` = \"{}\": {why}", point.name, point.quantity))
 }
 
-/// Nobody watches.
+/// A watcher that shows no progress: a candidate is one line of many.
 struct Quiet;
 
-impl Watcher for Quiet {
-    fn finished(&self, _index: usize, _by: Finished<'_>) {}
-}
+impl Watcher for Quiet {}
 
 /// The record of the scenario of `point` on the machine of `file`; its points are kept where `nicforge run` has them.
 fn record(point: &Point, file: &Path) -> Result<nicforge_record::Record, CliError> {

@@ -37,7 +37,7 @@ const POINT_KEYS: [&str; 7] = ["name", "scenario", "set", "predicted", "value", 
 /// Members that files of their own can be named by.
 const MEMBERS_MOST: f64 = 26.0;
 
-/// What the file says.
+/// A points file: parameters with their ranges, and results with their tolerances.
 pub struct Points {
     /// Decides every draw.
     pub seed: u64,
@@ -49,7 +49,7 @@ pub struct Points {
     pub members: usize,
     /// Numbers that are varied.
     pub parameters: Vec<Parameter>,
-    /// What was measured.
+    /// Measured results that the machine has to fit.
     pub points: Vec<Point>,
 }
 
@@ -61,7 +61,7 @@ pub struct Parameter {
     pub range: [f64; 2],
     /// Values are so far apart.
     pub step: f64,
-    /// What bounds it.
+    /// The source of the range: what bounds the parameter.
     pub source: String,
 }
 
@@ -90,7 +90,7 @@ pub struct Point {
     pub quantity: String,
     /// The value that was measured.
     pub value: f64,
-    /// What it bounds, if it is a bound.
+    /// Whether the result bounds the metric from below or above; none: it is to be met.
     pub bound: Option<Bound>,
     /// How far off is still a fit, as a share of the value.
     pub tolerance: f64,
