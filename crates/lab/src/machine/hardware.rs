@@ -66,6 +66,8 @@ sections! {
         ways: "ways", WAYS, "ways";
         hit_ns: "ns", NS, "load-to-use latency of a hit";
         io_ways: "ways", Allowed::Whole(0, 16), "ways that DMA writes may allocate into";
+        one_young_in: "lines", Allowed::Whole(0, 1 << 16),
+            "ages of two bits: where more lines come than fit, one of so many is kept; 0: least recently used";
     }
 
     /// `[dram]`.
@@ -157,6 +159,7 @@ impl PlainFile {
             l2: cache(source, [&self.l2.size_kib, &self.l2.ways, &self.l2.hit_ns])?,
             llc: cache(source, [&self.llc.size_kib, &self.llc.ways, &self.llc.hit_ns])?,
             io_ways: self.llc.io_ways.count(),
+            llc_one_young_in: self.llc.one_young_in.count() as u32,
             dram: self.dram.config(),
             other_socket: OtherSocket {
                 cores: self.other_socket.cores.count(),

@@ -58,6 +58,7 @@ impl Attachment {
                 0 => 0,
                 _ => machine.l2.ways,
             },
+            llc_one_young_in: 0,
             dram: DramConfig {
                 channels: 1,
                 peak: per_cycle(machine.memory.bytes_per_cycle, clock),

@@ -16,6 +16,9 @@ pub struct Hardware {
     pub llc: CacheConfig,
     /// How many LLC ways DMA writes may allocate into (DDIO); 0 turns DDIO off.
     pub io_ways: usize,
+    /// Where the LLC has ages of two bits: of lines that come while more come than fit, one of so many stays
+    /// for longer. 0: the least recently used line makes room.
+    pub llc_one_young_in: u32,
     /// Main memory.
     pub dram: DramConfig,
     /// Cores of another socket, which use this one's memory.

@@ -70,7 +70,7 @@ impl Hierarchy {
         use_large_pages(&sharers);
         Hierarchy {
             shared: SharedLevels {
-                llc: Llc::new(&hardware.llc, hardware.io_ways, lines),
+                llc: Llc::new(&hardware.llc, hardware.io_ways, hardware.llc_one_young_in, lines),
                 dram: Dram::new(&hardware.dram),
                 llc_hit: hardware.llc.hit,
                 counters: MemoryCounters::default(),

@@ -10,6 +10,7 @@ use super::CacheConfig;
 use super::ahead::{expect, table};
 use super::cache::WAYS_MAX;
 use super::lines::{self, Line, LineState, ReadRun};
+use replacement::Replacement;
 
 /// Beside the number of a line: memory does not have its content yet. That stands in the line's word, too;
 /// here it is at hand when the line makes room, and its word is far.
@@ -18,7 +19,7 @@ const DIRTY: u32 = 1 << 31;
 const STALE: u32 = 1 << 30;
 /// The bits of a number, which are the number of no line.
 const NOTHING: u32 = STALE - 1;
-/// How long ago an empty way was used: longer than any line.
+/// The age of an empty way: above that of any line.
 const LONG_AGO: u32 = 1 << 31;
 
 /// One way of one set.
@@ -26,8 +27,8 @@ const LONG_AGO: u32 = 1 << 31;
 struct Way {
     /// The number of the line, and whether it is [`DIRTY`] or [`STALE`].
     line: u32,
-    /// The clock when it was last used.
-    used: u32,
+    /// Its age is the distance to the clock of [`Replacement`].
+    stamp: u32,
 }
 
 /// The last-level cache, with the words of all lines of memory.
@@ -55,21 +56,19 @@ struct Ways {
     set_bits: u32,
     /// As many bits, all of them set.
     set_mask: u64,
-    /// Counts operations: who was used at the lowest count makes room. It may wrap: only
-    /// differences count.
-    clock: u32,
+    order: Replacement,
 }
 
 impl Way {
     #[inline(always)]
-    fn of(line: u64, dirty: bool, used: u32) -> Way {
+    fn of(line: u64, dirty: bool, stamp: u32) -> Way {
         let dirty = if dirty { DIRTY } else { 0 };
-        Way { line: line as u32 | dirty, used }
+        Way { line: line as u32 | dirty, stamp }
     }
 }
 
 impl Ways {
-    fn new(config: &CacheConfig, io_ways: usize) -> Ways {
+    fn new(config: &CacheConfig, io_ways: usize, one_young_in: u32) -> Ways {
         let sets = config.size.0 / CACHE_LINE_BYTES / config.ways as u64;
         assert!(
             sets.is_power_of_two() && config.ways <= WAYS_MAX,
@@ -78,7 +77,7 @@ impl Ways {
         let alike = io_ways == 0 || io_ways == config.ways;
         let io_ways = if alike { 0 } else { io_ways };
         let rest_ways = config.ways - io_ways;
-        let nothing = Way { line: NOTHING, used: LONG_AGO };
+        let nothing = Way { line: NOTHING, stamp: LONG_AGO };
         let all_empty = ((1u32 << config.ways) - 1) as u16;
         Ways {
             io: table(nothing, sets as usize * io_ways),
@@ -88,7 +87,7 @@ impl Ways {
             empty: vec![all_empty; if alike { sets as usize } else { 0 }],
             set_bits: sets.trailing_zeros(),
             set_mask: sets - 1,
-            clock: 0,
+            order: Replacement::new(one_young_in),
         }
     }
 
@@ -116,6 +115,14 @@ impl Ways {
         }
     }
 
+    /// `line`, which `way` of `set` has, is written there.
+    #[inline(always)]
+    fn write_again(&mut self, set: usize, way: usize, line: u64) {
+        let before = self.way_mut(set, way).stamp;
+        let stamp = self.order.used(before);
+        *self.way_mut(set, way) = Way::of(line, true, stamp);
+    }
+
     /// `line` leaves `way` of its set.
     #[inline(always)]
     fn vacate(&mut self, line: u64, way: usize) {
@@ -123,19 +130,31 @@ impl Ways {
         if let Some(empty) = self.empty.get_mut(set) {
             *empty |= 1 << way;
         } else {
-            let used = self.clock.wrapping_sub(LONG_AGO);
-            *self.way_mut(set, way) = Way { line: NOTHING, used };
+            let stamp = self.order.clock.wrapping_sub(LONG_AGO);
+            *self.way_mut(set, way) = Way { line: NOTHING, stamp };
         }
     }
 
-    /// The way of `set` that was not used for longest.
+    /// The oldest way of `set`.
     #[inline(always)]
-    fn oldest_any(&self, set: usize) -> usize {
-        let io = &self.io[set * self.io_ways..][..self.io_ways];
-        let rest = &self.rest[set * self.rest_ways..][..self.rest_ways];
-        let (in_io, io_age) = oldest(io, self.clock);
-        let (in_rest, rest_age) = oldest(rest, self.clock);
-        if self.io_ways > 0 && io_age >= rest_age { in_io } else { self.io_ways + in_rest }
+    fn oldest_any(&mut self, set: usize) -> usize {
+        let io = &mut self.io[set * self.io_ways..][..self.io_ways];
+        let rest = &mut self.rest[set * self.rest_ways..][..self.rest_ways];
+        let (in_io, io_age) = oldest(io, self.order.clock);
+        let (in_rest, rest_age) = oldest(rest, self.order.clock);
+        let ageing = self.order.ageing(io_age.max(rest_age));
+        grow_older(io, ageing);
+        grow_older(rest, ageing);
+        if io_age > rest_age { in_io } else { self.io_ways + in_rest }
+    }
+
+    /// The oldest of the I/O ways of `set`, of which there is one.
+    #[inline(always)]
+    fn oldest_io(&mut self, set: usize) -> usize {
+        let io = &mut self.io[set * self.io_ways..][..self.io_ways];
+        let (number, age) = oldest(io, self.order.clock);
+        grow_older(io, self.order.ageing(age));
+        number
     }
 
     /// The ways of `set`: those that are open to devices, and the others.
@@ -146,17 +165,17 @@ impl Ways {
 
     /// Which way of `set` makes room: an empty one if there is one.
     #[inline(always)]
-    fn choose(&self, set: usize) -> usize {
+    fn choose(&mut self, set: usize) -> usize {
         match self.empty.get(set) {
             None | Some(0) => self.oldest_any(set),
             Some(empty) => empty.trailing_zeros() as usize,
         }
     }
 
-    /// Gives `way` of `set` to `line`, which is used now. Returns what it held.
+    /// Gives `way` of `set` to `line`, which comes now. Returns what it held.
     #[inline(always)]
     fn take(&mut self, set: usize, way: usize, line: u64, dirty: bool) -> u32 {
-        let taken = Way::of(line, dirty, self.clock);
+        let taken = Way::of(line, dirty, self.order.new_line(set));
         let before = std::mem::replace(self.way_mut(set, way), taken).line;
         match self.empty.get_mut(set) {
             Some(empty) if *empty >> way & 1 != 0 => {
@@ -173,10 +192,18 @@ impl Llc {
     pub const LINES_MAX: u64 = NOTHING as u64;
 
     /// An empty LLC as `config` describes it, `io_ways` of its ways open to devices, over `lines`
-    /// lines of memory.
-    pub fn new(config: &CacheConfig, io_ways: usize, lines: u64) -> Llc {
+    /// lines of memory. `one_young_in` is [`Hardware::llc_one_young_in`](crate::sim::Hardware::llc_one_young_in).
+    pub fn new(config: &CacheConfig, io_ways: usize, one_young_in: u32, lines: u64) -> Llc {
         assert!(lines <= Llc::LINES_MAX, "an LLC tells lines of 30 bits apart");
-        Llc { lines: table(Line::default(), lines as usize), ways: Ways::new(config, io_ways), fresh: 0 }
+        let ways = Ways::new(config, io_ways, one_young_in);
+        Llc { lines: table(Line::default(), lines as usize), ways, fresh: 0 }
+    }
+
+    /// A core asked for `line`, which no cache has.
+    #[inline(always)]
+    pub fn missed(&mut self, line: u64) {
+        let set = self.ways.set(line);
+        self.ways.order.missed(set);
     }
 
     /// Takes `line` out.
@@ -217,9 +244,9 @@ impl Llc {
         self.fresh -= u64::from(word.state().fresh);
         *word = word.updated(way);
         let ways = &mut self.ways;
-        ways.clock = ways.clock.wrapping_add(1);
-        let (used, set) = (ways.clock, ways.set(line));
-        *ways.way_mut(set, way) = Way::of(line, true, used);
+        ways.order.tick();
+        let set = ways.set(line);
+        ways.write_again(set, way, line);
     }
 
     /// Somebody reads `line` where it is; returns whether nobody had since a device wrote it.
@@ -249,7 +276,7 @@ impl Llc {
         let Llc { lines, ways, .. } = self;
         let set = ways.set(line);
         let way = ways.choose(set);
-        ways.clock = ways.clock.wrapping_add(1);
+        ways.order.tick();
         let held = ways.take(set, way, line, dirty);
         // What made room leaves before the line comes: it may make room for itself.
         let was_dirty = make_room(lines, || ways.of(set), held);
@@ -314,7 +341,17 @@ fn make_room_of_stale(lines: &mut [Line], set: [&mut [Way]; 2], line: u32) -> u3
     u32::from(dirty)
 }
 
-/// The way that was not used for longest, and for how long; the first of equals.
+/// All lines of a set's `ways` get older.
+#[inline(always)]
+fn grow_older(ways: &mut [Way], by: u32) {
+    if by > 0 {
+        for way in ways {
+            way.stamp = way.stamp.wrapping_sub(by);
+        }
+    }
+}
+
+/// The way of the highest age, and that age; the first of equals.
 #[inline(always)]
 fn oldest(ways: &[Way], clock: u32) -> (usize, u32) {
     // With a number that the compiler knows it needs no loop: nine of eleven ways, or eight, are usual.
@@ -331,13 +368,14 @@ fn oldest(ways: &[Way], clock: u32) -> (usize, u32) {
 fn oldest_of(ways: &[Way], clock: u32) -> (usize, u32) {
     let (mut number, mut age) = (0, 0);
     for (other, way) in ways.iter().enumerate() {
-        let other_age = clock.wrapping_sub(way.used);
+        let other_age = clock.wrapping_sub(way.stamp);
         number = if other_age > age { other } else { number };
         age = age.max(other_age);
     }
     (number, age)
 }
 
+mod replacement;
 #[cfg(test)]
 mod tests;
 mod write;

@@ -54,12 +54,15 @@ impl SharedLevels {
                 Fetched { latency: self.llc_hit, dirty: state.dirty, on_chip: true, shared: holder == MANY }
             }
             // Memory is asked when the look-up has found nothing.
-            None => Fetched {
-                latency: self.llc_hit + self.dram.read(now, 1),
-                dirty: false,
-                on_chip: false,
-                shared: holder == MANY,
-            },
+            None => {
+                self.llc.missed(line);
+                Fetched {
+                    latency: self.llc_hit + self.dram.read(now, 1),
+                    dirty: false,
+                    on_chip: false,
+                    shared: holder == MANY,
+                }
+            }
         }
     }
 

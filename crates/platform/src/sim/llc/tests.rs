@@ -3,8 +3,12 @@ use super::*;
 use nicforge_units::{Bytes, Time};
 
 fn llc(sets: u64, ways: usize, io_ways: usize) -> Llc {
+    with_ages(sets, ways, io_ways, 0)
+}
+
+fn with_ages(sets: u64, ways: usize, io_ways: usize, one_young_in: u32) -> Llc {
     let config = CacheConfig { size: Bytes(sets * ways as u64 * CACHE_LINE_BYTES), ways, hit: Time::ZERO };
-    Llc::new(&config, io_ways, 1 << 16)
+    Llc::new(&config, io_ways, one_young_in, 1 << 16)
 }
 
 /// A device writes lines of which anything may be here.
@@ -138,8 +142,8 @@ fn no_two_lines_have_the_same_way_of_a_set() {
 
 #[test]
 fn a_run_that_is_written_is_what_its_lines_are_one_by_one() {
-    for io_ways in [0, 1, 2, 3, 4] {
-        let [mut runs, mut lines] = [0; 2].map(|_| llc(64, 4, io_ways));
+    for (io_ways, one_young_in) in (0..10).map(|case| (case / 2, case % 2 * 3)) {
+        let [mut runs, mut lines] = [0; 2].map(|_| with_ages(64, 4, io_ways, one_young_in as u32));
         let mut state = 7u32;
         let mut draw = |below: u32| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -162,7 +166,7 @@ fn a_run_that_is_written_is_what_its_lines_are_one_by_one() {
             let together = write(&mut runs, first, count);
             let mut each = WriteRun::default();
             for line in first..first + count {
-                lines.ways.clock += 1;
+                lines.ways.order.tick();
                 let one = lines.update_or_allocate(line..line + 1);
                 each.allocated += one.allocated;
                 each.written_back += one.written_back;
@@ -185,4 +189,39 @@ fn a_device_write_to_a_resident_line_marks_it_as_recently_used() {
         let inside = [2, 4, 5, 6].map(|line| holds(&llc, line));
         assert_eq!(inside, [true; 4], "{io_ways} I/O ways");
     }
+}
+
+/// The share of lines that a device finds, which walks over `lines` of them again and again.
+fn found_by_a_walk(llc: &mut Llc, lines: u64) -> f64 {
+    let mut found = 0;
+    for round in 0..200 {
+        for first in (0..lines).step_by(16) {
+            let allocated = write(llc, first, 16).allocated;
+            found += if round < 100 { 0 } else { 16 - allocated };
+        }
+    }
+    found as f64 / (100 * lines) as f64
+}
+
+#[test]
+fn with_ages_a_walk_over_more_than_fits_finds_part_of_it() {
+    // 128 sets of two I/O ways: 256 lines fit.
+    let found = |lines| found_by_a_walk(&mut with_ages(128, 8, 2, 16), lines);
+    assert_eq!(found(256), 1.0);
+    for lines in [512, 1024, 1792] {
+        let (found, most) = (found(lines), 256.0 / lines as f64);
+        assert!(found > 0.25 * most && found <= most, "{found} of {lines} lines, at most {most}");
+    }
+    assert_eq!(found_by_a_walk(&mut llc(128, 8, 2), 512), 0.0);
+}
+
+#[test]
+fn with_ages_sets_do_what_loses_less() {
+    let mut llc = with_ages(256, 4, 4, 16);
+    let kept = |llc: &mut Llc, set: usize| (0..64).filter(|_| llc.ways.order.new_line(set) != llc.ways.order.clock.wrapping_sub(1)).count();
+    // A walk over more than fits: those that insert all lines young find nothing.
+    found_by_a_walk(&mut llc, 2048);
+    assert!(kept(&mut llc, 5) > 48);
+    assert_eq!(kept(&mut llc, 64), 0);
+    assert!(kept(&mut llc, 33) > 48);
 }

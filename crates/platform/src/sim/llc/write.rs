@@ -4,7 +4,8 @@
 use std::mem::replace;
 use std::ops::Range;
 
-use super::{Line, Llc, NOTHING, Way, expect, make_room, oldest};
+use super::replacement::Replacement;
+use super::{Line, Llc, NOTHING, Way, Ways, expect, grow_older, make_room, oldest};
 
 /// What a device's write of a run of lines did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +22,7 @@ impl Llc {
     /// time. None of them is here unless [`any`](crate::sim::lines::any) of their words says so.
     #[inline]
     pub fn write_run(&mut self, first: u64, count: u64, any: Line) -> WriteRun {
-        self.ways.clock = self.ways.clock.wrapping_add(1);
+        self.ways.order.tick();
         let run = first..first + count;
         // Two I/O ways are usual. Much of a simulation's time goes here.
         if self.ways.io_ways != 2 || !self.ways.is_one_block(first, count) {
@@ -37,10 +38,9 @@ impl Llc {
     #[inline(never)]
     fn allocate_in_two_ways(&mut self, run: Range<u64>) -> WriteRun {
         let allocated = run.end - run.start;
-        let clock = self.ways.clock;
         let scramble = self.ways.set(run.start) as u64 ^ run.start;
-        let rest_ways = self.ways.rest_ways;
-        let (pairs, rest) = (self.ways.io.as_chunks_mut::<2>().0, &mut self.ways.rest[..]);
+        let Ways { io, rest, rest_ways, order, .. } = &mut self.ways;
+        let (pairs, rest_ways) = (io.as_chunks_mut::<2>().0, *rest_ways);
         let (lines, mut written_back) = (&mut self.lines[..], 0);
         // As a length less one, so that the compiler sees that a set is one of these.
         let Some(mask) = pairs.len().checked_sub(1) else {
@@ -49,8 +49,8 @@ impl Llc {
         for line in run {
             let set = (line ^ scramble) as usize & mask;
             let pair = &mut pairs[set];
-            let number = older(pair, clock);
-            let held = replace(&mut pair[number], Way::of(line, true, clock)).line;
+            let number = older(pair, order);
+            let held = replace(&mut pair[number], allocated_by_device(line, set, order)).line;
             written_back += make_room(lines, || [pair, &mut rest[set * rest_ways..][..rest_ways]], held);
             lines[line as usize] = Line::written(number);
         }
@@ -61,28 +61,27 @@ impl Llc {
     /// Writes lines of which some are here, all of one block, where two ways of each set are open to devices.
     #[inline(never)]
     fn update_or_allocate_in_two_ways(&mut self, run: Range<u64>) -> WriteRun {
-        let (clock, mask, rest_ways) = (self.ways.clock, self.ways.set_mask, self.ways.rest_ways);
         let scramble = self.ways.set(run.start) as u64 ^ run.start;
-        let (pairs, rest) = (self.ways.io.as_chunks_mut::<2>().0, &mut self.ways.rest[..]);
+        let Ways { io, rest, rest_ways, order, set_mask: mask, .. } = &mut self.ways;
+        let (pairs, rest_ways, mask) = (io.as_chunks_mut::<2>().0, *rest_ways, *mask);
         let lines = &mut self.lines[..];
         let (mut allocated, mut written_back, mut fresh) = (0, 0, 0);
         for line in run {
             let set = ((line ^ scramble) & mask) as usize;
-            let written = Way::of(line, true, clock);
             let (pair, word) = (&mut pairs[set], lines[line as usize]);
             fresh += u32::from(!word.state().fresh);
             let number = match word.way() {
-                Some(number @ 0..2) => {
-                    pair[number] = written;
-                    number
-                }
                 Some(number) => {
-                    rest[set * rest_ways + number - 2] = written;
+                    let way = match number {
+                        0..2 => &mut pair[number],
+                        _ => &mut rest[set * rest_ways + number - 2],
+                    };
+                    *way = Way::of(line, true, order.used(way.stamp));
                     number
                 }
                 None => {
-                    let number = older(pair, clock);
-                    let held = replace(&mut pair[number], written).line;
+                    let number = older(pair, order);
+                    let held = replace(&mut pair[number], allocated_by_device(line, set, order)).line;
                     allocated += 1;
                     written_back += make_room(lines, || [pair, &mut rest[set * rest_ways..][..rest_ways]], held);
                     number
@@ -98,19 +97,20 @@ impl Llc {
     #[inline(never)]
     pub(super) fn update_or_allocate(&mut self, run: Range<u64>) -> WriteRun {
         let Llc { lines, ways, fresh } = self;
-        let (clock, io_ways) = (ways.clock, ways.io_ways);
+        let io_ways = ways.io_ways;
         let (mut allocated, mut written_back) = (0, 0);
         for line in run {
             let (set, word) = (ways.set(line), lines[line as usize]);
             let number = match word.way() {
                 Some(number) => {
-                    *ways.way_mut(set, number) = Way::of(line, true, clock);
+                    ways.write_again(set, number, line);
                     number
                 }
                 None => {
+                    ways.order.missed(set);
                     let number = match io_ways {
                         0 => ways.choose(set),
-                        _ => oldest(&ways.io[set * io_ways..][..io_ways], clock).0,
+                        _ => ways.oldest_io(set),
                     };
                     let held = ways.take(set, number, line, true);
                     allocated += 1;
@@ -148,7 +148,7 @@ impl Llc {
         for line in [first, first.midpoint(last), last] {
             let set = ways.set(line);
             let io = &ways.io[set * ways.io_ways..][..ways.io_ways];
-            let (number, _) = oldest(io, ways.clock);
+            let (number, _) = oldest(io, ways.order.clock);
             if let Some(way) = io.get(number) {
                 expect(lines, (way.line & NOTHING) as usize);
             }
@@ -156,9 +156,17 @@ impl Llc {
     }
 }
 
-/// Which of two ways was not used for longer.
+/// What a way of `set` holds from now on: a device's `line`, which no way had.
 #[inline(always)]
-fn older(pair: &[Way; 2], clock: u32) -> usize {
-    let [one, other] = [pair[0], pair[1]].map(|way| clock.wrapping_sub(way.used));
+fn allocated_by_device(line: u64, set: usize, order: &mut Replacement) -> Way {
+    order.missed(set);
+    Way::of(line, true, order.new_line(set))
+}
+
+/// Which of two ways makes room.
+#[inline(always)]
+fn older(pair: &mut [Way; 2], order: &Replacement) -> usize {
+    let [one, other] = [pair[0], pair[1]].map(|way| order.clock.wrapping_sub(way.stamp));
+    grow_older(pair, order.ageing(one.max(other)));
     usize::from(other > one)
 }
