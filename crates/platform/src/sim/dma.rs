@@ -174,7 +174,7 @@ impl SimDma {
         let Host { tracer, hierarchy, .. } = &mut *self.host;
         let (port, at) = (&self.port, self.cursor);
         let here = Here::Device { number: port.device, landed: port.last_visible };
-        let counts = || Counts { memory: hierarchy.counters(), dma: port.counters.clone(), ..Counts::default() };
+        let counts = || Counts { memory: hierarchy.quick_counters(), dma: port.counters.clone(), ..Counts::default() };
         if let Some(tracer) = tracer {
             tracer.packet(key, moment, (here, at), counts);
         }
@@ -201,6 +201,9 @@ impl SimDma {
         let first = to.line();
         let lines = (to + (len - 1)).line() - first + 1;
         let at_memory = self.cursor + self.port.config.write_latency;
+        for end in [to, to + len].into_iter().filter(|end| end.0 % CACHE_LINE_BYTES != 0) {
+            self.host.hierarchy.own_for_device(end.line(), at_memory);
+        }
         let wait = match std::mem::take(&mut self.port.past_caches) {
             false => self.host.hierarchy.device_write(first, lines, at_memory),
             true => self.host.hierarchy.device_write_past(first, lines, at_memory),

@@ -11,6 +11,21 @@ use crate::sim::lines::{self, Line};
 const HEADER_LINES: usize = 3;
 
 impl Hierarchy {
+    /// A device will write a part of `line` next. What no cache has comes from memory first, so that the
+    /// line is whole; nobody waits for it (Intel PCM, pcm-pcie: a partial write from PCIe is a read for ownership, RFO,
+    /// and a whole line is ItoM).
+    #[inline]
+    pub fn own_for_device(&mut self, line: u64, now: Time) {
+        if self.perfect {
+            return;
+        }
+        self.shared.arrive();
+        let word = self.shared.llc.lines[line as usize];
+        if word.way().is_none() && word.holder() == NONE {
+            self.shared.dram.read(now, 1);
+        }
+    }
+
     /// A device writes `count` lines from `first` on; returns how long memory makes it wait.
     #[inline]
     pub fn device_write(&mut self, first: u64, count: u64, now: Time) -> Time {
