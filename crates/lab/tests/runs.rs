@@ -56,6 +56,7 @@ fn check(settings: &Settings, metrics: &Metrics) {
         metrics.io_read_hit_rate,
         metrics.io_write_hit_rate,
         metrics.app_hit_rate,
+        metrics.core_hit_rate,
         metrics.get_hit_rate,
         metrics.idle_fraction,
     ];

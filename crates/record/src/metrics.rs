@@ -55,6 +55,9 @@ pub struct Metrics {
     /// Share of the application's own LLC look-ups that hit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub app_hit_rate: Option<f64>,
+    /// The same of all look-ups of cores, the driver's among them, as Linux perf counts LLC loads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_hit_rate: Option<f64>,
     /// Share of GETs that were answered with their value; only of a key-value store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub get_hit_rate: Option<f64>,

@@ -93,7 +93,7 @@ const GB_PER_S: Unit = Unit::Plain("GB/s");
 
 /// All metrics in the schema's order; drops by cause are apart, since causes are open-ended.
 #[rustfmt::skip]
-pub const METRICS: [Metric; 55] = [
+pub const METRICS: [Metric; 56] = [
     metric("rpc_mps", "RPCs", Unit::Plain("M/s"), More, Some("RPCs"), |m| m.rpc_mps),
     metric("tuples_mps", "tuples", Unit::Plain("M/s"), More, Some("tuples"), |m| m.tuples_mps),
     metric("counted_mps", "counted", Unit::Plain("M/s"), More, Some("counted"), |m| m.counted_mps),
@@ -129,6 +129,7 @@ pub const METRICS: [Metric; 55] = [
     metric("io_read_hit_rate", "NIC read hits", Unit::Share, More, Some("NIC read"), |m| m.io_read_hit_rate),
     metric("io_write_hit_rate", "NIC write hits", Unit::Share, More, None, |m| m.io_write_hit_rate),
     metric("app_hit_rate", "app LLC hits", Unit::Share, More, None, |m| m.app_hit_rate),
+    metric("core_hit_rate", "cores' LLC hits", Unit::Share, More, None, |m| m.core_hit_rate),
     metric("get_hit_rate", "GET hits", Unit::Share, More, Some("GET hits"), |m| m.get_hit_rate),
     metric("spill_fraction", "spilled to host memory", Unit::Share, Less, Some("spilled"), |m| m.spill_fraction),
     metric("nicmem_get_share", "GETs from nicmem", Unit::Share, More, Some("nicmem GETs"), |m| m.nicmem_get_share),

@@ -48,6 +48,7 @@ pub fn point(variant: &str, params: &[(&str, Value)], mib: f64) -> PointRecord {
         io_read_hit_rate: Some(1.0 - lost * 0.93),
         io_write_hit_rate: Some(1.0 - lost * 0.97),
         app_hit_rate: Some(0.62 - 0.2 * lost),
+        core_hit_rate: Some(0.7 - 0.2 * lost),
         llc_misses_per_packet: Some(1.2 + 46.0 * lost),
         memory_gb_per_s: Some(sent * 1e6 * (120.0 + 46.0 * 64.0 * lost) / 1e9),
         pcie_out_utilisation: Some(sent * 0.0405),

@@ -267,6 +267,7 @@ pub fn metrics(built: &Built, (before, after): (&Snapshot, &Snapshot), left: Lef
         io_read_hit_rate: share(memory.device_read_hits, memory.device_read_lines),
         io_write_hit_rate: share(memory.device_write_hits, memory.device_write_lines),
         app_hit_rate: share(memory.app_hits, memory.app_look_ups),
+        core_hit_rate: share(memory.app_hits + memory.driver_hits, memory.app_look_ups + memory.driver_look_ups),
         get_hit_rate: share(grew(|now| now.get_hits), grew(|now| now.gets)),
         requests_too_large: any(grew(|now| now.too_large)),
         requests_misdirected: any(grew(|now| now.misdirected)),
