@@ -27,7 +27,7 @@ use super::{RunError, RunIo};
 use crate::assembly::{Adapters, HostPlan, Software};
 use crate::machine::Machine;
 use crate::packet_loop::{Burst, PacketLoop};
-use crate::run::options::{Arrival, Arrivals, Clock, Llc, Measurement, TargetTime, TimelineOptions};
+use crate::run::options::{Arrival, Arrivals, Clock, Llc, Measurement, Rate, TargetTime, TimelineOptions};
 use crate::settings::Settings;
 use crate::world::control::{ControlCore, Switches};
 use crate::world::device::Device;
@@ -132,7 +132,8 @@ pub fn build(machine: &Machine, settings: &Settings, seed: u64, io: &RunIo) -> R
             settings.cores(),
             io.pcap_out.is_some(),
             settings.read::<Arrivals>().arrival == Arrival::PingPong,
-        ),
+        )
+        .behind(Time::from_seconds(settings.read::<Rate>().generator_us / 1e6)),
     };
     let host_parts = HostParts { nics: parts.nics, cores: parts.cores, co_runners: parts.co_runners };
     let host = host_of(host_parts, memory_system, settings, &hardware);

@@ -30,6 +30,8 @@ pub struct Sink {
     /// Frames and bytes of each core, and behind them of those that no core sent.
     sent: Vec<(u64, u64)>,
     latency: Histogram<u64>,
+    /// Part of every latency.
+    added: Time,
     total: u64,
     /// Bytes of all, and the sum of their latencies in picoseconds.
     total_bytes: u64,
@@ -51,6 +53,7 @@ impl Sink {
             // The arguments are within the range that the histogram documents.
             latency: Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3)
                 .expect("bounds and digits are constants that the histogram accepts"),
+            added: Time::ZERO,
             total: 0,
             total_bytes: 0,
             total_latency_ps: 0,
@@ -59,6 +62,11 @@ impl Sink {
             returned: Vec::new(),
             tells_sources,
         }
+    }
+
+    /// The same, with `added` to every latency: what the traffic source takes that measures it.
+    pub fn behind(self, added: Time) -> Sink {
+        Sink { added, ..self }
     }
 
     /// The window begins at `from` and lasts until `until`; an earlier one is forgotten.
@@ -148,7 +156,7 @@ impl Sink {
     #[inline(always)]
     pub fn depart(&mut self, departure: Departure<'_>) {
         self.total += 1;
-        let latency = departure.last_bit.saturating_sub(departure.stamp);
+        let latency = departure.last_bit.saturating_sub(departure.stamp) + self.added;
         self.total_bytes += departure.frame_bytes() as u64;
         self.total_latency_ps += latency.as_ps();
         self.last = self.last.max(departure.last_bit);

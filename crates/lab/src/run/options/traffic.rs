@@ -23,6 +23,8 @@ options! {
     pub struct Rate {
         /// Frame bytes offered over all ports; limited by the line rate.
         offered_gbps: f64 = 200.0, "Gbit/s", Allowed::Number(0.001, 10_000.0);
+        /// What the generator's own NICs and software add to each latency, where latency is measured at the generator.
+        generator_us: f64 = 0.0, "µs", Allowed::Number(0.0, 1e6);
     }
 }
 
