@@ -6,12 +6,16 @@ use nicforge_nic::{DriverCosts, PoolCache, Segment, TxOffload, data_of, mbuf_roo
 use nicforge_platform::{Addr, Cpu, Register};
 use nicforge_units::CACHE_LINE_BYTES;
 
-use super::layout::{Descriptor, Status, events, registers};
+use super::layout::{Descriptor, STATUS_OFFSET, Status, command, events, registers};
 use crate::kernel::{Between, DriverState, KernelDriver, KernelPlan, Received, Sending, SharedLock, TransmitBusy};
 use crate::priv_ring::layout::Ring;
 
 /// Most received packets before the driver announces new buffers to the NIC.
 const REFILL_BATCH: u64 = 16;
+/// Events of its descriptors that the driver asks for in one round of the transmit list (`ns83820_hard_start_xmit`).
+const TX_TELLING: u64 = 4;
+/// What interrupts.
+const WANTED: u64 = events::RECEIVED | events::TRANSMITTED | events::TRANSMIT_IDLE;
 
 /// The driver.
 #[derive(Debug)]
@@ -33,6 +37,8 @@ pub struct Driver {
     tx_tail: u64,
     /// Descriptors before this position are free again.
     tx_freed: u64,
+    /// The first frame from this position on asks for an event.
+    tx_tells: u64,
     /// Around the transmit list: there is one for all cores.
     tx_lock: SharedLock,
 }
@@ -51,6 +57,7 @@ impl Driver {
             tx_frames: VecDeque::new(),
             tx_tail: 0,
             tx_freed: 0,
+            tx_tells: 0,
             tx_lock,
         }
     }
@@ -61,7 +68,7 @@ impl Driver {
     }
 
     fn status<C: Cpu>(cpu: &mut C, ring: &Ring<Descriptor>, position: u64) -> Status {
-        Status(cpu.acquire(ring.descriptor(ring.index(position)) + 8))
+        Status(cpu.acquire(ring.descriptor(ring.index(position)) + STATUS_OFFSET))
     }
 
     /// Gives the NIC buffers for all entries that came back.
@@ -70,8 +77,8 @@ impl Driver {
             let Some(mbuf) = pool.take(cpu) else {
                 break;
             };
-            let descriptor =
-                Descriptor { at: data_of(mbuf).0, status: Status::given(mbuf_room(), false, TxOffload::default()) };
+            let status = Status::given(mbuf_room(), false, TxOffload::default()).telling();
+            let descriptor = Descriptor::new(data_of(mbuf).0, status);
             let entry = self.rx.index(self.rx_tail);
             cpu.store(self.rx.descriptor(entry), descriptor);
             self.rx_buffers.push_back(mbuf);
@@ -81,7 +88,7 @@ impl Driver {
 
     fn tell<C: Cpu>(&mut self, cpu: &mut C) {
         if self.rx_told != self.rx_tail {
-            self.write(cpu, registers::RX_TAIL, self.rx_tail);
+            self.write(cpu, registers::COMMAND, command::RECEIVE);
             self.rx_told = self.rx_tail;
         }
     }
@@ -109,15 +116,19 @@ impl Driver {
             return Err(TransmitBusy);
         }
         cpu.work(self.costs.tx_packet);
+        let tells = self.tx_tail >= self.tx_tells;
+        if tells {
+            self.tx_tells = self.tx_tail + self.tx.entries / TX_TELLING;
+        }
         for (number, piece) in (1..).zip(pieces) {
-            let descriptor =
-                Descriptor { at: piece.at.0, status: Status::given(piece.len, number < count, frame.offload) };
+            let given = Status::given(piece.len, number < count, frame.offload);
+            let status = if tells && number == count { given.telling() } else { given };
             let entry = self.tx.index(self.tx_tail);
-            cpu.store(self.tx.descriptor(entry), descriptor);
+            cpu.store(self.tx.descriptor(entry), Descriptor::new(piece.at.0, status));
             self.tx_tail += 1;
         }
         self.tx_frames.push_back((self.tx_tail, frame.mbuf));
-        self.write(cpu, registers::TX_TAIL, self.tx_tail);
+        self.write(cpu, registers::COMMAND, command::TRANSMIT);
         Ok(())
     }
 
@@ -155,15 +166,15 @@ impl<C: Cpu> KernelDriver<C> for Driver {
     fn start(&mut self, cpu: &mut C, pool: &mut PoolCache) {
         self.refill(cpu, pool);
         self.tell(cpu);
-        self.write(cpu, registers::MASK, events::ALL);
+        self.write(cpu, registers::MASK, WANTED);
     }
 
     fn interrupt(&mut self, cpu: &mut C) -> bool {
         let status = cpu.mmio_read(Register { device: self.device, index: registers::STATUS });
-        if status & events::ALL != 0 {
+        if status & WANTED != 0 {
             self.write(cpu, registers::MASK, 0);
         }
-        status & events::ALL != 0
+        status & WANTED != 0
     }
 
     fn poll(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>, budget: usize) -> bool {
@@ -179,7 +190,7 @@ impl<C: Cpu> KernelDriver<C> for Driver {
                     // Buffers come back from the stack, and no interrupt says so.
                     return true;
                 }
-                self.write(cpu, registers::MASK, events::ALL);
+                self.write(cpu, registers::MASK, WANTED);
                 return false;
             };
             received.push(packet);
