@@ -2,7 +2,7 @@
 
 use nicforge_nic::{DriverCosts, DropCause, PoolCache, RxFlags, Segment, TxOffload};
 use nicforge_platform::{Addr, Cpu, Dma, Owner};
-use nicforge_units::{BitRate, Bytes, Time};
+use nicforge_units::{BitRate, Bytes, Cycles, Time};
 
 use super::{Frame, Port};
 
@@ -32,6 +32,9 @@ pub struct KernelPlan {
     pub interrupt_delay: Time,
     /// What the driver's instructions cost.
     pub costs: DriverCosts,
+    /// How long the core waits when it has written a register: until the NIC has it and has answered, as `writel` of
+    /// Linux on Alpha ends in a memory barrier.
+    pub write_wait: Cycles,
     /// What SINIC and V-SINIC have besides.
     pub sinic: crate::sinic::Options,
 }

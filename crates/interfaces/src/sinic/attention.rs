@@ -34,7 +34,7 @@ impl Attention {
         let own = sets >= plan.cores;
         let sets = if own { plan.cores as u16 } else { 1 };
         let sharing = if own { 1 } else { plan.cores };
-        let window = Window { device: plan.device };
+        let window = Window { device: plan.device, write_wait: plan.write_wait };
         Attention {
             window,
             costs: plan.costs,

@@ -2,7 +2,7 @@
 
 use nicforge_nic::{PoolCache, RxFlags};
 use nicforge_platform::{Addr, Cpu};
-use nicforge_units::CACHE_LINE_BYTES;
+use nicforge_units::{CACHE_LINE_BYTES, Cycles};
 
 use super::registers::{Tag, config, rx_data, rx_done, tx_data, tx_done};
 use crate::kernel::{Sending, TransmitBusy};
@@ -20,6 +20,8 @@ pub struct Stuck;
 pub struct Window {
     /// Its number in register addresses.
     pub device: u8,
+    /// What a write takes the core.
+    pub write_wait: Cycles,
 }
 
 impl Window {
@@ -31,6 +33,7 @@ impl Window {
     /// Writes a register of `vnic`.
     pub fn write<C: Cpu>(self, cpu: &mut C, tag: Tag, vnic: u16, value: u64) {
         cpu.mmio_write(tag.of(self.device, vnic), value);
+        cpu.work(self.write_wait);
     }
 
     /// Lets frames and interrupts through. Returns Config.

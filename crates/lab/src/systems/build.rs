@@ -192,6 +192,7 @@ impl Parts<'_> {
         let costs = KernelCosts {
             interrupt: none,
             controller: none,
+            controller_accesses: 0,
             rx_data: none,
             rx_ack: none,
             tx_data: none,

@@ -12,7 +12,7 @@ use nicforge_nic::{DriverCosts, Pool, PoolCache};
 use nicforge_options::Values;
 use nicforge_platform::sim::{DeviceReader, Host as SimHost, Lent, SimCore, SimCpu};
 use nicforge_platform::{Addr, AddressSpace, Owner, Sim};
-use nicforge_units::Time;
+use nicforge_units::{Cycles, Time};
 use nicforge_wire::link::Link;
 
 use super::attachment::Attachment;
@@ -65,7 +65,12 @@ pub struct SystemPlan<'a> {
 impl SystemPlan<'_> {
     /// The halves of NIC `number`.
     fn whole_nic(&self, number: usize, pool: Pool, space: &mut AddressSpace) -> Result<WholeNic<Sim>, RunError> {
-        let kernel = kernel_plan(number as u8, self.cores, &self.nic, &self.sinic, self.driver);
+        let hardware = &self.attachment.hardware;
+        let write_wait = Cycles(hardware.core.frequency.cycles_in(hardware.pcie.mmio_read) as u64);
+        let kernel = KernelPlan {
+            write_wait,
+            ..kernel_plan(number as u8, self.cores, &self.nic, &self.sinic, self.driver)
+        };
         let plan = Plan {
             device: kernel.device,
             owners: vec![kernel.owner],
@@ -114,7 +119,7 @@ impl BuiltSystem {
         let mut space = AddressSpace::default();
         let hardware = &plan.attachment.hardware;
         let unread: u64 = plan.connections.iter().map(|connection| connection.buffer_bytes / SMALL_PAYLOAD).sum();
-        let lists = plan.incoming.len() * 2 * plan.nic.entries;
+        let lists = plan.incoming.len() * (plan.nic.rx_entries + plan.nic.tx_entries);
         let pool = Pool::new(&mut space, lists + unread.min(UNREAD_MAX) as usize + plan.cores * SPARE_BUFFERS);
         let caches: Vec<PoolCache> =
             (0..plan.cores).map(|_| PoolCache::new(&mut space, pool, POOL_CACHE, hardware.core.pool)).collect();
@@ -293,8 +298,8 @@ pub(crate) fn kernel_plan(
         // One NIC after the other interrupts another core.
         owner: Owner(u16::from(device) % cores as u16),
         cores,
-        rx_entries: nic.entries,
-        tx_entries: nic.entries,
+        rx_entries: nic.rx_entries,
+        tx_entries: nic.tx_entries,
         rate: nic.port,
         wire_overhead: nic.wire_overhead,
         rx_fifo: nic.rx_fifo,
@@ -302,5 +307,6 @@ pub(crate) fn kernel_plan(
         interrupt_delay: nic.interrupt_delay,
         sinic: sinic.clone(),
         costs,
+        write_wait: Cycles(0),
     }
 }

@@ -29,8 +29,14 @@ pub mod registers {
     pub const COMMAND: u32 = 0;
     /// ISR, read: what happened since the last read, which clears it.
     pub const STATUS: u32 = 1;
-    /// IMR: which bits of `STATUS` interrupt.
+    /// IMR, write: which bits of `STATUS` interrupt.
     pub const MASK: u32 = 2;
+    /// IHR, write: holds interrupts back; without effect, as in M5.
+    pub const HOLDOFF: u32 = 3;
+    /// TXDP, read: the entry that the transmit list is at.
+    pub const TX_POINTER: u32 = 4;
+    /// RXDP, write: where the receive list goes on; it goes on where it stopped.
+    pub const RX_POINTER: u32 = 5;
 }
 
 /// Bits of `COMMAND`.

@@ -266,6 +266,7 @@ impl<D: Dma> KernelNic<D> for Nic {
                 }
             }
             registers::MASK => self.interrupts.let_through(value & events::ALL, dma.now()),
+            registers::HOLDOFF | registers::RX_POINTER => {}
             _ => self.errors += 1,
         }
     }
@@ -278,6 +279,7 @@ impl<D: Dma> KernelNic<D> for Nic {
                 self.interrupts.clear();
                 status
             }
+            registers::TX_POINTER => self.tx.list.index(self.tx.position),
             _ => {
                 self.errors += 1;
                 0

@@ -101,6 +101,7 @@ pub fn plan(options: &Options) -> KernelPlan {
         tx_fifo: Bytes(32 << 10),
         interrupt_delay: Time::from_us(10),
         costs: DriverCosts::default(),
+        write_wait: Cycles(0),
         sinic: options.clone(),
     }
 }

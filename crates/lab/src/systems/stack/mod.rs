@@ -59,8 +59,10 @@ pub struct Gateway {
 pub struct KernelCosts {
     /// Taking an interrupt and returning from it.
     pub interrupt: Cycles,
-    /// Asking the interrupt controller which device it was.
+    /// An access to the interrupt controller.
     pub controller: Cycles,
+    /// Accesses to it for an interrupt: which device it was, masking it, letting it through again.
+    pub controller_accesses: u64,
     /// IP and TCP of a received segment with payload.
     pub rx_data: Cycles,
     /// The same without payload.
@@ -257,7 +259,7 @@ impl Kernel {
         let processor = &mut self.processors[core];
         processor.taken(nic);
         cpu.work(self.costs.interrupt);
-        cpu.work(self.costs.controller);
+        cpu.work(self.costs.controller * self.costs.controller_accesses);
         processor.polling[nic] |= self.drivers[nic].interrupt(cpu);
         if processor.polling[nic] && self.drivers[nic].advice().receive_thread {
             cpu.enter(Part::Stack);
