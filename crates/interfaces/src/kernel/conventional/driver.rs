@@ -3,12 +3,14 @@
 
 use std::collections::VecDeque;
 
-use nicforge_nic::{DriverCosts, PoolCache, Segment, TxOffload, data_of, mbuf_room};
+use nicforge_nic::{DriverCosts, Segment, TxOffload, data_of, mbuf_room};
 use nicforge_platform::{Addr, Cpu, Register};
 use nicforge_units::{CACHE_LINE_BYTES, Cycles};
 
 use super::layout::{Descriptor, STATUS_OFFSET, Status, command, events, registers};
-use crate::kernel::{Between, DriverState, KernelDriver, KernelPlan, Received, Sending, SharedLock, TransmitBusy};
+use crate::kernel::{
+    Between, DriverState, KernelDriver, KernelPlan, Received, Sending, SharedLock, SlabCache, TransmitBusy,
+};
 use crate::priv_ring::layout::Ring;
 
 /// Events of its descriptors that the driver asks for in one round of the transmit list (`ns83820_hard_start_xmit`).
@@ -95,7 +97,7 @@ impl Driver {
     }
 
     /// Gives the NIC buffers for all entries that came back, and wakes it if it stopped (`ns83820_rx_kick`).
-    fn refill<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+    fn refill<C: Cpu>(&mut self, cpu: &mut C, pool: &mut SlabCache) {
         while self.rx_tail < self.rx_next + self.rx.entries {
             let Some(mbuf) = pool.take(cpu) else {
                 break;
@@ -138,7 +140,7 @@ impl Driver {
     }
 
     /// The tasklet (`rx_action`).
-    fn run_tasklet<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+    fn run_tasklet<C: Cpu>(&mut self, cpu: &mut C, pool: &mut SlabCache) {
         self.scheduled = false;
         self.walk(cpu);
         self.write(cpu, registers::HOLDOFF, 0);
@@ -149,7 +151,7 @@ impl Driver {
     }
 
     /// Frees the buffers of frames that were read.
-    fn reclaim<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+    fn reclaim<C: Cpu>(&mut self, cpu: &mut C, pool: &mut SlabCache) {
         while let Some(&(end, mbuf)) = self.tx_frames.front() {
             if !Driver::status(cpu, &self.tx, end - 1).is_done() {
                 break;
@@ -192,7 +194,7 @@ impl DriverState for Driver {
 }
 
 impl<C: Cpu> KernelDriver<C> for Driver {
-    fn start(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+    fn start(&mut self, cpu: &mut C, pool: &mut SlabCache) {
         self.refill(cpu, pool);
         self.set_mask(cpu, events::ALL);
         self.write(cpu, registers::COMMAND, command::RECEIVE);
@@ -217,7 +219,7 @@ impl<C: Cpu> KernelDriver<C> for Driver {
         status != 0
     }
 
-    fn poll(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>, budget: usize) -> bool {
+    fn poll(&mut self, cpu: &mut C, pool: &mut SlabCache, received: &mut Vec<Received>, budget: usize) -> bool {
         if std::mem::take(&mut self.tx_done) {
             let lock = self.tx_lock;
             lock.hold(cpu, |cpu| self.reclaim(cpu, pool));
@@ -239,7 +241,7 @@ impl<C: Cpu> KernelDriver<C> for Driver {
     fn transmit(
         &mut self,
         cpu: &mut C,
-        _pool: &mut PoolCache,
+        _pool: &mut SlabCache,
         frame: &Sending,
         _core: usize,
     ) -> Result<(), TransmitBusy> {

@@ -322,9 +322,10 @@ impl Kernel {
         let processors = self.processors.iter();
         let here: usize = processors.clone().map(Processor::packets_held).sum();
         let at_hand: usize = processors.map(|processor| processor.pool.len()).sum();
-        let unread: usize = self.connections.iter().map(|connection| connection.receive.len()).sum();
+        let connections = self.connections.iter();
+        let in_sockets: usize = connections.map(|connection| connection.receive.len() + connection.send.len()).sum();
         let drivers: u64 = self.drivers.iter().map(|driver| driver.buffers_held()).sum();
-        (here + at_hand + unread) as u64 + drivers
+        (here + at_hand + in_sockets) as u64 + drivers
     }
 
     /// Whether every process waits, and nothing that would wake it is on its way to it.
