@@ -9,7 +9,9 @@ use nicforge_platform::{Addr, AddressSpace, Cpu};
 use super::attention::Attention;
 use super::registers::{Tag, interrupt, rx_done};
 use super::window::{describe, flags};
-use crate::kernel::{Advice, Between, DriverState, KernelDriver, KernelPlan, Received, Sending, SlabCache, TransmitBusy};
+use crate::kernel::{
+    Advice, Between, DriverState, KernelDriver, KernelPlan, Received, Sending, SlabCache, TransmitBusy,
+};
 
 /// What the driver wants to hear of.
 const RECEIVED: u64 = interrupt::RX_DMA.mask();

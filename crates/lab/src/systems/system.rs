@@ -65,10 +65,8 @@ impl SystemPlan<'_> {
     fn whole_nic(&self, number: usize, pool: Pool, space: &mut AddressSpace) -> Result<WholeNic<Sim>, RunError> {
         let hardware = &self.attachment.hardware;
         let write_wait = Cycles(hardware.core.frequency.cycles_in(hardware.pcie.mmio_read) as u64);
-        let kernel = KernelPlan {
-            write_wait,
-            ..kernel_plan(number as u8, self.cores, &self.nic, &self.sinic, self.driver)
-        };
+        let kernel =
+            KernelPlan { write_wait, ..kernel_plan(number as u8, self.cores, &self.nic, &self.sinic, self.driver) };
         let plan = Plan {
             device: kernel.device,
             owners: vec![kernel.owner],

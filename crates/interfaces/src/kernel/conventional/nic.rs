@@ -186,7 +186,8 @@ impl Nic {
         } else {
             self.errors += 1;
         }
-        self.tx.state = State::WriteStatus { status: Status::done(len as u32, RxFlags::default()), tells: given.tells() };
+        self.tx.state =
+            State::WriteStatus { status: Status::done(len as u32, RxFlags::default()), tells: given.tells() };
         let more = given.has_more();
         if more && self.pieces < PIECES_MAX {
             return;
@@ -294,7 +295,11 @@ impl<D: Dma> KernelNic<D> for Nic {
         let (receive, transmit) = (self.receive_due() <= now, self.transmit_due() <= now);
         if receive || transmit {
             let transmits = transmit && (self.transmit_first || !receive);
-            if transmits { self.transmit_step(dma) } else { self.receive_step(dma) }
+            if transmits {
+                self.transmit_step(dma)
+            } else {
+                self.receive_step(dma)
+            }
             self.transmit_first = !transmits;
             self.free = dma.now();
         } else if self.interrupts.due() <= now {

@@ -4,9 +4,7 @@
 use std::collections::VecDeque;
 
 use nicforge_nic::{DriverCosts, Pool, Segment, TxOffload, data_of};
-use nicforge_platform::sim::{
-    DeviceReader, Devices, DmaPort, Host, Lent, MmioWrite, SimCore, SimDma, test_hardware,
-};
+use nicforge_platform::sim::{DeviceReader, Devices, DmaPort, Host, Lent, MmioWrite, SimCore, SimDma, test_hardware};
 use nicforge_platform::{Addr, AddressSpace, Cpu, Owner, Register};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
 

@@ -78,7 +78,7 @@ impl Kernel {
         write_ethernet(headers, plan.local, plan.remote);
         headers[ETHERNET_HEADER_LEN..].copy_from_slice(segment.headers());
         if whole.is_none() && segment.payload > 0 {
-            self.collapse(cpu, number, (place, segment.payload), at + headers_len as u64);
+            self.collapse(cpu, number, place, segment.payload, at + headers_len as u64);
         }
         let frame = Segment { at, len: headers_len as u32 + segment.payload };
         let sending = Sending {
@@ -91,7 +91,7 @@ impl Kernel {
     }
 
     /// Copies payload that lies in several buffers, or begins within one, to one place (`tcp_retrans_try_collapse`).
-    fn collapse(&self, cpu: &mut DeviceReader<'_>, number: usize, (place, len): (u64, u32), mut to: Addr) {
+    fn collapse(&self, cpu: &mut DeviceReader<'_>, number: usize, place: u64, len: u32, mut to: Addr) {
         cpu.enter(Part::Copy);
         for piece in self.connections[number].send.pieces(place, len) {
             copy(cpu, piece.at, to, piece.len as usize);

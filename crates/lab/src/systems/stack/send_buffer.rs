@@ -85,7 +85,10 @@ impl SendBuffer {
             self.parts.push_back(Part { mbuf, begin: self.written, len: 0 });
         }
         let last = self.parts.back();
-        last.map_or(Segment::default(), |last| Segment { at: last.at() + last.len, len: len.min(most - last.len) as u32 })
+        last.map_or(Segment::default(), |last| Segment {
+            at: last.at() + last.len,
+            len: len.min(most - last.len) as u32,
+        })
     }
 
     /// `len` bytes were written where [`room`](Self::room) said.
