@@ -180,11 +180,11 @@ pub struct RunOptions {
     /// that are independent
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub seeds: u64,
-    /// Let windows last until the 95 % intervals of throughput and mean latency are this narrow, such as 1%; short for
-    /// --set precision=0.01
+    /// Let windows last until the 95 % intervals of throughput and mean latency are this narrow, such as 1%, and begin
+    /// behind what drifts; short for --set precision=0.01
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub precision: Option<f64>,
-    /// The longest such window, in ms; short for --set max_window_ms=MS
+    /// The time behind the warm-up that this may take, in ms; short for --set max_window_ms=MS
     #[arg(long, value_name = "MS", requires = "precision")]
     pub max_window: Option<String>,
     /// Put these values beside those of the run, in tables and plots; columns as in points.csv

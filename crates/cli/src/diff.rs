@@ -17,7 +17,7 @@ pub fn diff(options: &DiffOptions) -> Result<(), CliError> {
     let [first, second] = [read(&files[0])?, read(&files[1])?];
     let names = [&options.first, &options.second].map(|path| path.display().to_string());
     let names = [names[0].as_str(), names[1].as_str()];
-    let mut text = diff_table(&nicforge_report::diff(&first, &second), names);
+    let mut text = diff_table(&nicforge_report::diff(&first, &second, names));
     if let Some(folder) = &options.out {
         let inputs = files.map(|file| Named::new("the comparison", &file));
         keep_apart(&inputs, &of_report(folder))?;

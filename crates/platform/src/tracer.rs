@@ -90,6 +90,20 @@ pub fn spread(all: Vec<Followed>, wanted: usize) -> Vec<Followed> {
     each.map(|(_, packet)| packet).collect()
 }
 
+/// Whether packet `number` is the one of its 2^`halvings` neighbours. Of each pair of those that a halving less would
+/// choose, one is left, now the first and now the second: packets at even distances could all be of one port.
+fn is_chosen(number: u64, halvings: u32) -> bool {
+    (0..halvings).all(|bit| (number >> bit) & 1 == u64::from(coin(number >> bit >> 1, bit)))
+}
+
+/// A coin that falls the same way each time: the last step of SplitMix64 over both numbers.
+fn coin(pair: u64, halving: u32) -> bool {
+    let mut mixed = pair.wrapping_add(u64::from(halving + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ (mixed >> 31)) & 1 == 1
+}
+
 /// A core's burst: its moments so far, and which followed packets are in it.
 #[derive(Clone, Debug, Default)]
 struct Burst {
@@ -97,11 +111,11 @@ struct Burst {
     packets: Vec<PacketKey>,
 }
 
-/// Follows every `stride`-th packet.
+/// Follows one packet of every 2^`halvings`.
 #[derive(Clone, Debug)]
 pub struct Tracer {
     wanted: usize,
-    stride: u64,
+    halvings: u32,
     came: u64,
     chooses: bool,
     open: BTreeMap<PacketKey, Followed>,
@@ -116,7 +130,7 @@ impl Tracer {
     pub fn new(wanted: usize) -> Tracer {
         Tracer {
             wanted,
-            stride: 1,
+            halvings: 0,
             came: 0,
             chooses: true,
             open: BTreeMap::new(),
@@ -240,15 +254,15 @@ impl Tracer {
         }
         let number = self.came;
         self.came += 1;
-        if !number.is_multiple_of(self.stride) {
+        if !is_chosen(number, self.halvings) {
             return;
         }
         self.open.insert(key, Followed::new(number, key));
         if self.open.len() + self.ended.len() == 2 * self.wanted {
-            self.stride *= 2;
-            let stride = self.stride;
-            self.open.retain(|_, packet| packet.number.is_multiple_of(stride));
-            self.ended.retain(|packet| packet.number.is_multiple_of(stride));
+            self.halvings += 1;
+            let halvings = self.halvings;
+            self.open.retain(|_, packet| is_chosen(packet.number, halvings));
+            self.ended.retain(|packet| is_chosen(packet.number, halvings));
         }
     }
 

@@ -101,6 +101,9 @@ pub struct Steadiness {
     /// When the data says that the warm-up ends, ms; only where that is in the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup_ends_ms: Option<f64>,
+    /// When the window begins, ms since traffic began; only where the data put that behind the warm-up that was set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_begins_ms: Option<f64>,
     /// The relative half width that `--precision` asked for and the longest window does not reach.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision_missed: Option<f64>,
@@ -141,6 +144,11 @@ impl Steadiness {
 
     /// Whether nothing speaks against a steady state.
     pub fn is_steady(&self) -> bool {
+        Steadiness { window_begins_ms: None, ..self.clone() }.is_empty()
+    }
+
+    /// Whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
         *self == Steadiness::default()
     }
 }
@@ -194,6 +202,12 @@ mod tests {
         // Clients that wait for answers have no more frames underway than requests.
         metrics.requests_timed_out = Some(0);
         assert!(Steadiness::of(&metrics).is_steady());
+    }
+
+    #[test]
+    fn a_window_that_begins_later_than_asked_is_steady() {
+        let later = Steadiness { window_begins_ms: Some(40.0), ..Steadiness::default() };
+        assert!(later.is_steady() && !later.is_empty());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod comparison;
 mod cores;
+mod differences;
 mod facts;
 mod interval;
 mod metrics;
@@ -22,6 +23,7 @@ use serde_json::{Map, Value};
 
 pub use comparison::{ComparedRow, Comparison};
 pub use cores::CoreFigures;
+pub use differences::{Differences, MetricDifference, PointDifferences, SettingDifference, Verdict};
 pub use facts::{CHECKSUM_REMEDY, Drift, Facts, Steadiness, Wire};
 pub use interval::{CONFIDENCE, Difference, Interval, SIGNIFICANT, warmup_end};
 pub use metrics::{CpuTime, CyclesPerPacket, Latency, Metrics, TupleTimes, drop_fraction};
@@ -58,6 +60,9 @@ pub struct Record {
     /// Points on both grounds side by side; only of `nicforge sim-vs-live`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comparisons: Vec<Comparison>,
+    /// What differs between the two runs whose points these are; only of `nicforge diff`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub differences: Option<Differences>,
     /// A line for headings; the scenario's name stands in when it is empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
@@ -118,6 +123,6 @@ pub struct PointRecord {
     #[serde(default, skip_serializing_if = "Facts::is_empty")]
     pub facts: Facts,
     /// Why the window may not show a steady state.
-    #[serde(default, skip_serializing_if = "Steadiness::is_steady")]
+    #[serde(default, skip_serializing_if = "Steadiness::is_empty")]
     pub steadiness: Steadiness,
 }

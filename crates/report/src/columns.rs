@@ -212,6 +212,15 @@ pub fn rate(metrics: &Metrics) -> f64 {
     sought.unwrap_or(metrics.throughput_gbps)
 }
 
+/// The key of the metric that [`rate`] is.
+pub fn rate_key(metrics: &Metrics) -> &'static str {
+    match (metrics.no_drop_gbps, metrics.bandwidth_gbps) {
+        (Some(_), _) => "no_drop_gbps",
+        (None, Some(_)) => "bandwidth_gbps",
+        (None, None) => "throughput_gbps",
+    }
+}
+
 /// The metric of a key that is in the table above.
 pub fn by_key(key: &str) -> &'static Metric {
     all().find(|metric| metric.key == key).expect("callers name keys of the table above")

@@ -16,17 +16,18 @@ pub fn to_csv(record: &Record) -> String {
     let occasional = occasional(record.points.iter().map(|point| &point.metrics));
     let metrics = || METRICS.iter().chain([&NO_DROP]).chain(occasional.clone());
     // Half widths stand behind all else, for the metrics of which some point has one.
-    let has_interval = |key: &&str| record.points.iter().any(|point| point.intervals.contains_key(*key));
-    let sure: Vec<&str> = metrics().map(|metric| metric.key).filter(has_interval).collect();
+    let has_interval = |key: &String| record.points.iter().any(|point| point.intervals.contains_key(key));
+    let dropped = causes.iter().map(|cause| format!("drops.{cause}"));
+    let sure: Vec<String> = metrics().map(|metric| metric.key.to_owned()).chain(dropped).filter(has_interval).collect();
     let mut csv = String::new();
     let head = std::iter::once("variant".to_string())
         .chain(keys.iter().map(|key| field(&param_head(key, &causes))))
         .chain(metrics().map(|metric| metric.key.to_string()))
         .chain(causes.iter().map(|cause| field(&format!("drops.{cause}"))))
-        .chain(sure.iter().map(|key| format!("{key}.ci95")));
+        .chain(sure.iter().map(|key| field(&format!("{key}.ci95"))));
     push_row(&mut csv, head);
     for point in &record.points {
-        let half = |key: &&str| point.intervals.get(*key).map_or(String::new(), |sure| sure.half_width.to_string());
+        let half = |key: &String| point.intervals.get(key).map_or(String::new(), |sure| sure.half_width.to_string());
         let row = std::iter::once(field(&point.variant))
             .chain(keys.iter().map(|key| point.params.get(*key).map_or(String::new(), |v| field(&plain(v)))))
             .chain(metrics().map(|metric| (metric.get)(&point.metrics).map_or(String::new(), |v| v.to_string())))
@@ -72,8 +73,9 @@ mod tests {
         let before = to_csv(&record);
         let interval = Interval { mean: 1.0, half_width: 0.25, samples: 25, correlation: Some(0.1) };
         record.points[1].intervals.insert("throughput_gbps".to_owned(), interval);
+        record.points[1].intervals.insert("drops.fifo_full".to_owned(), Interval { half_width: 3.0, ..interval });
         let csv = to_csv(&record);
-        let ends = [",throughput_gbps.ci95", ",", ",0.25"];
+        let ends = [",throughput_gbps.ci95,drops.fifo_full.ci95", ",,", ",0.25,3"];
         for ((row, before), end) in csv.lines().zip(before.lines()).zip(ends) {
             assert_eq!(row, format!("{before}{end}"));
         }

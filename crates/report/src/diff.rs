@@ -2,84 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use nicforge_record::{PointRecord, Record, SIGNIFICANT, Setting};
+use nicforge_record::{
+    Differences, MetricDifference, PointDifferences, PointRecord, Record, SIGNIFICANT, Setting, SettingDifference,
+    Verdict,
+};
 use serde_json::Value;
 
-use super::columns::{Metric, measured};
+use super::columns::{Metric, by_key, measured};
 use super::csv::plain;
-use super::number::number;
-use super::shape::{label_of, varying_keys};
+use super::number::{number, probability};
+use super::shape::{label_of, swept_keys};
 
 pub mod page;
 
 pub use page::write_diff;
 
-/// Two runs, point by point.
-pub struct Diff {
-    /// What differs beside the metrics: name, value in the first run, value in the second.
-    pub settings: Vec<[String; 3]>,
-    /// Points that both have.
-    pub points: Vec<PointDiff>,
-    /// Points that only the first has, and only the second.
-    pub alone: [Vec<String>; 2],
-}
+/// A metric of a point in both runs, as tables have it.
+struct Row<'a>(&'a MetricDifference);
 
-/// A point of both runs.
-pub struct PointDiff {
-    /// Variant and the parameters that vary.
-    pub name: String,
-    /// Metrics that at least one of both has.
-    pub rows: Vec<Row>,
-}
-
-/// A metric of a point in both runs.
-pub struct Row {
-    metric: &'static Metric,
-    values: [Option<f64>; 2],
-    half_widths: [Option<f64>; 2],
-    /// What can be said of the difference.
-    pub verdict: Verdict,
-}
-
-/// Whether a metric differs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Verdict {
-    /// It is the same to the last bit.
-    Same,
-    /// Welch's test tells the values apart; how probable such a distance is between equal ones.
-    Differs(f64),
-    /// It does not.
-    NotToldApart(f64),
-    /// One of the runs does not say how sure it is.
-    Unknown,
-    /// Only one of the runs has it.
-    OnlyOne,
-}
-
-impl Row {
-    fn of(metric: &'static Metric, a: &PointRecord, b: &PointRecord) -> Option<Row> {
-        let points = [a, b];
-        let values = points.map(|point| (metric.get)(&point.metrics));
-        let intervals = points.map(|point| point.intervals.get(metric.key));
-        let test = || intervals[0]?.difference(intervals[1]?);
-        let verdict = match values {
-            [None, None] => return None,
-            [Some(a), Some(b)] if a == b => Verdict::Same,
-            [Some(_), Some(_)] => match test() {
-                Some(test) if test.is_significant() => Verdict::Differs(test.p),
-                Some(test) => Verdict::NotToldApart(test.p),
-                None => Verdict::Unknown,
-            },
-            _ => Verdict::OnlyOne,
-        };
-        let half_widths = intervals.map(|interval| interval.map(|interval| interval.half_width));
-        Some(Row { metric, values, half_widths, verdict })
-    }
-
+impl Row<'_> {
     /// Value of one side with its interval.
     fn side(&self, side: usize) -> String {
-        let shown = |value: f64| number(self.metric.unit.shown(value));
-        match (self.values[side], self.half_widths[side]) {
+        let shown = |value: f64| number(self.metric().unit.shown(value));
+        match (self.0.values[side], self.0.half_widths[side]) {
             (None, _) => "-".to_owned(),
             (Some(value), None) => shown(value),
             (Some(value), Some(half)) => format!("{} ± {}", shown(value), shown(half)),
@@ -87,18 +32,17 @@ impl Row {
     }
 
     fn change(&self) -> String {
-        match self.values {
+        match self.0.values {
             [Some(a), Some(b)] if a != 0.0 => format!("{:+.1} %", (b / a - 1.0) * 100.0),
             _ => "-".to_owned(),
         }
     }
 
     fn said(&self) -> String {
-        let p = |p: f64| if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") };
-        match self.verdict {
+        match self.0.verdict() {
             Verdict::Same => "same".to_owned(),
-            Verdict::Differs(value) => format!("differs, {}", p(value)),
-            Verdict::NotToldApart(value) => format!("not told apart, {}", p(value)),
+            Verdict::Differs(value) => format!("differs, {}", probability(value)),
+            Verdict::NotToldApart(value) => format!("not told apart, {}", probability(value)),
             Verdict::Unknown => "no interval".to_owned(),
             Verdict::OnlyOne => "in one run only".to_owned(),
         }
@@ -106,30 +50,49 @@ impl Row {
 
     /// Whether it stands in the short table: what differs or may, of the metrics that say most.
     fn is_shown(&self) -> bool {
-        self.metric.brief.is_some() && self.verdict != Verdict::Same
+        self.metric().brief.is_some() && self.0.verdict() != Verdict::Same
+    }
+
+    fn metric(&self) -> &'static Metric {
+        by_key(&self.0.key)
     }
 }
 
-/// The differences between `a` and `b`.
-pub fn diff(a: &Record, b: &Record) -> Diff {
+/// The differences between `a` and `b`, which are called `names`.
+pub fn diff(a: &Record, b: &Record, names: [&str; 2]) -> Differences {
     let (pairs, alone) = pairs(a, b);
     let keys = keys(a, b);
     let name = |point: &PointRecord| name(point, &keys);
     let point = |&(a, b): &(&PointRecord, &PointRecord)| {
         let metrics = measured([&a.metrics, &b.metrics].into_iter());
-        PointDiff { name: name(a), rows: metrics.into_iter().filter_map(|metric| Row::of(metric, a, b)).collect() }
+        PointDifferences { name: name(a), metrics: metrics.into_iter().map(|metric| of_metric(metric, a, b)).collect() }
     };
-    Diff {
+    Differences {
+        runs: names.map(str::to_owned),
         settings: settings((a, b), &pairs),
         points: pairs.iter().map(point).collect(),
         alone: alone.map(|points| points.into_iter().map(name).collect()),
     }
 }
 
-/// Keys that vary within one of the runs: they say which point is which.
+fn of_metric(metric: &Metric, a: &PointRecord, b: &PointRecord) -> MetricDifference {
+    let values = [a, b].map(|point| (metric.get)(&point.metrics));
+    let intervals = [a, b].map(|point| point.intervals.get(metric.key));
+    let test = || intervals[0]?.difference(intervals[1]?);
+    let differs = values[0].is_some() && values[1].is_some() && values[0] != values[1];
+    MetricDifference {
+        key: metric.key.to_owned(),
+        values,
+        half_widths: intervals.map(|interval| interval.map(|interval| interval.half_width)),
+        p: differs.then(test).flatten().map(|test| test.p),
+    }
+}
+
+/// Keys that vary within a variant of one of the runs: they say which point is which. One that only tells variants apart
+/// may differ between the runs.
 fn keys<'a>(a: &'a Record, b: &'a Record) -> Vec<&'a str> {
-    let mut keys = varying_keys(a);
-    for key in varying_keys(b) {
+    let mut keys = swept_keys(a);
+    for key in swept_keys(b) {
         if !keys.contains(&key) {
             keys.push(key);
         }
@@ -166,11 +129,11 @@ fn pairs<'a>(a: &'a Record, b: &'a Record) -> (Vec<(&'a PointRecord, &'a PointRe
 type Fact = (&'static str, fn(&Record) -> String);
 
 /// Origins, and settings whose values differ in any pair.
-fn settings((a, b): (&Record, &Record), pairs: &[(&PointRecord, &PointRecord)]) -> Vec<[String; 3]> {
+fn settings((a, b): (&Record, &Record), pairs: &[(&PointRecord, &PointRecord)]) -> Vec<SettingDifference> {
     let mut rows = Vec::new();
     let mut add = |name: &str, one: String, other: String| {
         if one != other {
-            rows.push([name.to_owned(), one, other]);
+            rows.push(SettingDifference { key: name.to_owned(), values: [one, other] });
         }
     };
     let of = |get: fn(&Record) -> String| (get(a), get(b));
@@ -197,7 +160,8 @@ fn settings((a, b): (&Record, &Record), pairs: &[(&PointRecord, &PointRecord)]) 
             texts.dedup();
             texts.join(", ")
         };
-        rows.push([key, all(0), all(1)]);
+        let values = [all(0), all(1)];
+        rows.push(SettingDifference { key, values });
     }
     rows
 }
@@ -245,28 +209,37 @@ fn differing(a: BTreeMap<String, String>, b: BTreeMap<String, String>, add: &mut
 const HEAD: [&str; 6] = ["point", "metric", "A", "B", "B/A", "test"];
 
 /// Main metrics that differ or may, with their cells.
-fn main_rows(diff: &Diff) -> impl Iterator<Item = (&Row, [String; 6])> {
-    let all = diff.points.iter().flat_map(|point| point.rows.iter().map(move |row| (point, row)));
+fn main_rows(diff: &Differences) -> impl Iterator<Item = (Verdict, [String; 6])> {
+    let all = diff.points.iter().flat_map(|point| point.metrics.iter().map(move |metric| (point, Row(metric))));
     all.filter(|(_, row)| row.is_shown()).map(|(point, row)| {
-        let metric = format!("{} {}", row.metric.label, row.metric.unit.name());
+        let metric = format!("{} {}", row.metric().label, row.metric().unit.name());
         let metric = metric.trim_end().to_owned();
-        (row, [point.name.clone(), metric, row.side(0), row.side(1), row.change(), row.said()])
+        (row.0.verdict(), [point.name.clone(), metric, row.side(0), row.side(1), row.change(), row.said()])
     })
 }
 
-/// The differences as text. `names` are those of the runs.
-pub fn diff_table(diff: &Diff, names: [&str; 2]) -> String {
-    let mut text = format!("A  {}\nB  {}\n\n", names[0], names[1]);
-    if diff.settings.is_empty() {
+/// A setting that differs, in cells.
+fn cells_of(setting: &SettingDifference) -> [String; 3] {
+    let [first, second] = setting.values.clone();
+    [setting.key.clone(), first, second]
+}
+
+/// The differences as text.
+pub fn diff_table(diff: &Differences) -> String {
+    let mut text = format!("A  {}\nB  {}\n\n", diff.runs[0], diff.runs[1]);
+    if diff.settings.is_empty() && !diff.points.is_empty() {
         text += "settings, machine and program: the same\n";
-    } else {
+    } else if !diff.settings.is_empty() {
         let head = ["differs", "A", "B"].map(str::to_owned);
-        text += &aligned(std::iter::once(head.to_vec()).chain(diff.settings.iter().map(|row| row.to_vec())));
+        let rows = diff.settings.iter().map(|setting| cells_of(setting).to_vec());
+        text += &aligned(std::iter::once(head.to_vec()).chain(rows));
     }
-    let all = diff.points.iter().map(|point| point.rows.len()).sum::<usize>();
+    let all = diff.points.iter().map(|point| point.metrics.len()).sum::<usize>();
     let rows = main_rows(diff).map(|(_, cells)| cells.to_vec());
     let rows: Vec<Vec<String>> = rows.collect();
-    if rows.is_empty() {
+    if diff.points.is_empty() {
+        text += "\nno point is in both runs\n";
+    } else if rows.is_empty() {
         text += &format!("\n{} points, {all} values: no main metric differs\n", diff.points.len());
     } else {
         let head = HEAD.map(str::to_owned).to_vec();
@@ -281,8 +254,8 @@ pub fn diff_table(diff: &Diff, names: [&str; 2]) -> String {
 }
 
 /// How many values differ by the test, and how many would by chance.
-fn significance(diff: &Diff) -> String {
-    let verdicts = || diff.points.iter().flat_map(|point| &point.rows).map(|row| row.verdict);
+fn significance(diff: &Differences) -> String {
+    let verdicts = || diff.points.iter().flat_map(|point| &point.metrics).map(MetricDifference::verdict);
     let differ = verdicts().filter(|verdict| matches!(verdict, Verdict::Differs(_))).count();
     let tested = differ + verdicts().filter(|verdict| matches!(verdict, Verdict::NotToldApart(_))).count();
     if tested == 0 {
@@ -311,10 +284,6 @@ fn aligned(rows: impl Iterator<Item = Vec<String>>) -> String {
 
 /// A record with the points of both runs as variants, for plots over each other.
 pub fn over_each_other(a: &Record, b: &Record, names: [&str; 2]) -> Record {
-    let text = diff_table(&diff(a, b), names);
-    let indented: String = text.lines().map(|line| format!("    {line}\n")).collect();
-    // An empty line would end the paragraph.
-    let indented = indented.replace("    \n", "    ·\n");
     let points = |record: &Record, run: &str| -> Vec<PointRecord> {
         let points = record.points.iter().cloned();
         points.map(|point| PointRecord { variant: format!("{} ({run})", point.variant), ..point }).collect()
@@ -322,7 +291,8 @@ pub fn over_each_other(a: &Record, b: &Record, names: [&str; 2]) -> Record {
     let mut record = Record {
         scenario: a.scenario.clone(),
         title: format!("{}: A and B", if a.title.is_empty() { &a.scenario } else { &a.title }),
-        description: indented,
+        description: format!("What differs between two runs? A is {}, B is {}.", names[0], names[1]),
+        differences: Some(diff(a, b, names)),
         points: points(a, "A").into_iter().chain(points(b, "B")).collect(),
         load_drops: a.load_drops.union(&b.load_drops).cloned().collect(),
         machine: if a.machine == b.machine { a.machine.clone() } else { format!("{}, {}", a.machine, b.machine) },

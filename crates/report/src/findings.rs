@@ -100,6 +100,8 @@ pub fn findings(record: &Record) -> Vec<Finding> {
         }
     }
     found.extend(if facets.len() > FACETS_MAX { alike(&of_facets, facets.len()) } else { each(&of_facets) });
+    // It is no answer, so it stands behind.
+    found.extend(window::warmed_up(record).map(|text| Finding { rule: "warm-up", text }));
     found
 }
 

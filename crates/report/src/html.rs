@@ -128,7 +128,8 @@ fn facts(record: &Record) -> String {
         ("points", record.points.len().to_string()),
         ("seed", record.seed.to_string()),
         ("simulated", record.simulated_seconds.map_or_else(String::new, seconds)),
-        ("took", seconds(record.wall_seconds)),
+        // Two runs together have no time of their own.
+        ("took", if record.differences.is_some() { String::new() } else { seconds(record.wall_seconds) }),
         ("version", record.version.clone()),
         ("run", record.origin.as_ref().map_or_else(String::new, |origin| origin.run.chars().take(8).collect())),
         ("commit", record.origin.as_ref().and_then(|origin| origin.commit.clone()).unwrap_or_default()),
@@ -148,7 +149,10 @@ const OPEN_PARAGRAPHS: usize = 3;
 fn headline(record: &Record) -> String {
     let mut paragraphs = findings(record).into_iter().enumerate().map(|(number, found)| {
         // The answer is what the first one says first; the rest is why.
-        let end = found.text.find(". ").filter(|_| number == 0).map_or(0, |end| end + 1);
+        let end = match number {
+            0 => found.text.find(". ").map_or(found.text.len(), |end| end + 1),
+            _ => 0,
+        };
         let (first, rest) = found.text.split_at(end);
         format!("<p><b>{}</b>{}</p>\n", escape(first), escape(rest)).replace("<b></b>", "")
     });

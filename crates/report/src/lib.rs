@@ -28,7 +28,7 @@ use nicforge_record::Record;
 pub use columns::{flat, metric_keys, metric_names, rate};
 pub use comparison::{LiveSide, compare, comparison_table};
 pub use csv::to_csv;
-pub use diff::{Diff, diff, diff_table, over_each_other, write_diff};
+pub use diff::{diff, diff_table, over_each_other, write_diff};
 pub use findings::{Finding, findings};
 pub use html::{to_html, to_summary};
 pub use live::live_page;
@@ -49,6 +49,14 @@ pub enum ReportError {
     /// Text is not a report.
     #[error("not a report.json: {0}; it must be written by `nicforge run`")]
     Json(#[from] serde_json::Error),
+    /// A report that another version wrote in a form of its own.
+    #[error("a report of version {version}, which {} cannot read: {cause}; run its scenario again", env!("CARGO_PKG_VERSION"))]
+    OtherVersion {
+        /// Which.
+        version: String,
+        /// What is not as it is now.
+        cause: serde_json::Error,
+    },
     /// A plot cannot be drawn.
     #[error("cannot draw a plot: {0}")]
     Plot(String),
@@ -67,7 +75,14 @@ pub fn to_json(record: &Record) -> String {
 /// # Errors
 /// [`ReportError::Json`] with line and column when the text does not follow the schema.
 pub fn from_json(json: &str) -> Result<Record, ReportError> {
-    Ok(serde_json::from_str(json)?)
+    serde_json::from_str(json).map_err(|cause| {
+        let tree: Option<serde_json::Value> = serde_json::from_str(json).ok();
+        let version = tree.and_then(|tree| Some(tree.get("version")?.as_str()?.to_owned()));
+        match version.filter(|version| version != env!("CARGO_PKG_VERSION")) {
+            Some(version) => ReportError::OtherVersion { version, cause },
+            None => ReportError::Json(cause),
+        }
+    })
 }
 
 /// The files of a report in `folder`, in this order: JSON, CSV and the page. Each behind the file

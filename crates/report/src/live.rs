@@ -29,10 +29,12 @@ pub fn live_page(record: &Record) -> String {
         let point = record.points.first()?;
         Some(escape(&plain(point.params.get(key)?)))
     };
-    let [app, interface, cores] = ["app", "interface", "cores"].map(|key| value(key).unwrap_or_default());
+    let app = value("app").unwrap_or_else(|| "TCP".to_owned());
+    let [interface, cores] = ["interface", "cores"].map(|key| value(key).unwrap_or_default());
+    let workers = if cores == "1" { "worker" } else { "workers" };
     let mut page = head(&title, "nicforge live");
     page += &format!(
-        "<p class=\"asked\">{app} on {interface}, {cores} workers</p>\n</header>\n\
+        "<p class=\"asked\">{app} on {interface}, {cores} {workers}</p>\n</header>\n\
          <section class=\"findings\">\n<h2>Now</h2>\n<p id=\"answer\" aria-live=\"polite\"><b>Waiting for the run.</b></p>\n</section>\n\
          <section class=\"chain\">\n<h2>From wire to wire</h2>\n<p class=\"note\">The last second. A dashed mark is a limit.</p>\n\
          <ol id=\"chain\"></ol>\n</section>\n<div class=\"figures\">\n"

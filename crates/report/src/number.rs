@@ -85,6 +85,11 @@ fn grouped(text: &str) -> String {
     out
 }
 
+/// The probability of a test.
+pub fn probability(p: f64) -> String {
+    if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

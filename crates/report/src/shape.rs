@@ -52,8 +52,7 @@ impl<'a> Shape<'a> {
     /// is part of what the variant is. Of the numeric ones, that with most values is the x axis.
     pub fn of(record: &'a Record) -> Shape<'a> {
         let variants = variants(record);
-        let mut swept = param_keys(record);
-        swept.retain(|key| is_swept(record, &variants, key));
+        let swept = swept_keys(record);
         let numeric = |key: &&&str| record.points.iter().all(|point| number_of(point, key).is_some());
         // The last maximum wins a tie in `max_by_key`, hence the reversal.
         let x = swept.iter().filter(numeric).rev().max_by_key(|key| values(record, key, None).len()).copied();
@@ -104,6 +103,12 @@ fn variants(record: &Record) -> Vec<&str> {
         }
     }
     variants
+}
+
+/// Keys that change within a variant.
+pub fn swept_keys(record: &Record) -> Vec<&str> {
+    let variants = variants(record);
+    param_keys(record).into_iter().filter(|key| is_swept(record, &variants, key)).collect()
 }
 
 /// Whether `key` changes within a variant.

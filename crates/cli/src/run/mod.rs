@@ -90,8 +90,8 @@ pub fn carry_out(input: Job, overlays: Vec<Overlay>, options: &RunOptions, anew:
     print_notes(&input.notes_of_runs(&runs));
     let traces = traces_of(&input, &mut runs);
     let record = Record { overlays, ..input.record(runs, Some(origin), wall_seconds) };
-    let unsteady = findings(&record).into_iter().filter(|finding| finding.rule == "unsteady");
-    print_notes(&unsteady.map(|finding| finding.text).collect::<Vec<_>>());
+    let of_windows = findings(&record).into_iter().filter(|finding| ["unsteady", "warm-up"].contains(&finding.rule));
+    print_notes(&of_windows.map(|finding| finding.text).collect::<Vec<_>>());
     let mut files = write_traced(&record, &traces, folder).inspect_err(|_| say_how_to_continue(&kept))?;
     let shown = place.link_latest();
     files.extend(options.pcap_out.clone());

@@ -13,13 +13,15 @@ use serde_json::Value;
 
 /// Suffix of a column that holds the half width of an interval.
 const INTERVAL: &str = ".ci95";
+/// What the names of drop causes begin with.
+const DROPS: &str = "drops.";
 
 /// What a column holds.
 enum Column {
     Variant,
     Setting(String),
-    Metric(&'static str),
-    HalfWidth(&'static str),
+    Metric(String),
+    HalfWidth(String),
 }
 
 /// Reads the rows of `file`, which are to stand beside `points`.
@@ -65,10 +67,10 @@ pub fn read(file: &Path, points: &[Point]) -> Result<Vec<Overlay>, ConfigError> 
                     overlay.params.insert(key.clone(), setting(field));
                 }
                 Column::Metric(key) => {
-                    overlay.values.insert((*key).to_owned(), number()?);
+                    overlay.values.insert(key.clone(), number()?);
                 }
                 Column::HalfWidth(key) => {
-                    overlay.half_widths.insert((*key).to_owned(), number()?);
+                    overlay.half_widths.insert(key.clone(), number()?);
                 }
             }
         }
@@ -86,15 +88,21 @@ fn column(
     refuse: &dyn Fn(u64, String, &str) -> ConfigError,
 ) -> Result<Column, ConfigError> {
     let metrics = metric_keys();
-    let metric = |name: &str| metrics.iter().find(|key| **key == name).copied();
+    // Causes of drops have no list.
+    let metric = |name: &str| {
+        let is_metric = metrics.contains(&name) || name.strip_prefix(DROPS).is_some_and(|cause| !cause.is_empty());
+        is_metric.then(|| name.to_owned())
+    };
     // A setting that is called like a metric has this before its name in points.csv.
     let key = head.strip_prefix("params.").unwrap_or(head);
     let is_setting = points.iter().any(|point| point.params.contains_key(key));
-    let found = match metric(head) {
-        Some(metric) => Some(Column::Metric(metric)),
+    let found = match head.strip_suffix(INTERVAL) {
+        Some(of) => metric(of).map(Column::HalfWidth),
         None if head == "variant" => Some(Column::Variant),
-        None if is_setting => Some(Column::Setting(key.to_owned())),
-        None => head.strip_suffix(INTERVAL).and_then(metric).map(Column::HalfWidth),
+        None => match metric(head) {
+            Some(metric) => Some(Column::Metric(metric)),
+            None => is_setting.then(|| Column::Setting(key.to_owned())),
+        },
     };
     found.ok_or_else(|| {
         let settings = points.iter().flat_map(|point| point.params.keys().map(String::as_str));

@@ -1,5 +1,7 @@
 //! A bound of a metric, as a user writes it: `drop_fraction <= 0.001`.
 
+use nicforge_lab::run::options::{Measure, Measurement};
+use nicforge_lab::settings::Settings;
 use nicforge_record::Metrics;
 use nicforge_report::{flat, metric_keys};
 
@@ -52,6 +54,24 @@ impl Condition {
         match flat(metrics).into_iter().find(|(key, _)| *key == self.metric) {
             Some((_, value)) => value.as_f64(),
             None => self.metric.starts_with(DROPS).then_some(0.0),
+        }
+    }
+
+    /// Whether points with `settings` may measure the metric, as far as their workload says.
+    pub fn may_be_measured(&self, settings: &Settings) -> bool {
+        let is = |begins: &[&str]| begins.iter().any(|begin| self.metric.starts_with(begin));
+        if is(&["no_drop_gbps"]) {
+            settings.is_of_frames() && settings.read::<Measurement>().measure == Measure::NoDropRate
+        } else if is(&["misses_per_kb", "interrupts_khz", "cpu_time."]) {
+            settings.is_of_whole_systems()
+        } else if is(&["bandwidth_gbps"]) {
+            settings.is_of_whole_systems() || settings.is_of_rpcs()
+        } else if is(&["rpc_mps", "fairness"]) {
+            settings.is_of_rpcs()
+        } else if is(&["tuples_mps", "counted_mps", "tuple_us."]) {
+            settings.is_of_storm()
+        } else {
+            true
         }
     }
 

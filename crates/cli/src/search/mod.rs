@@ -59,7 +59,11 @@ pub fn search(options: &SearchOptions) -> Result<(), CliError> {
         let wrong = "search runs many points: it writes no capture and no trace, and takes no overlay";
         return Err(CliError::Usage(format!("{wrong}; leave --pcap-out, --trace and --overlay out")));
     }
-    let names = at(options, steps, 0)?.names();
+    let job = at(options, steps, 0)?;
+    if let Some(point) = job.points.iter().find(|point| !options.holds.may_be_measured(&point.settings)) {
+        return Err(unmeasured(options, &point.variant));
+    }
+    let names = job.names();
     let mut brackets = vec![Bracket::default(); names.len()];
     let mut done: Vec<Trial> = Vec::new();
     loop {
@@ -134,13 +138,16 @@ fn run(options: &SearchOptions, steps: Steps, wanted: &[(usize, u64)]) -> Result
     let kept = Kept::open(&place.points, job.keys()?, options.run.force)?;
     let runs = job.of_points(runs_of(&job, &options.run, &kept)?);
     let each = wanted.iter().zip(runs).map(|(&(point, value), run)| {
-        let metric = options.holds.value(&run.metrics).ok_or_else(|| {
-            let (name, metric) = (&job.points[0].variant, &options.holds.metric);
-            CliError::Usage(format!("--while {}: {name} has no metric `{metric}`", options.holds))
-        })?;
+        let variant = &job.points[0].variant;
+        let metric = options.holds.value(&run.metrics).ok_or_else(|| unmeasured(options, variant))?;
         Ok(Trial { point, value, metric })
     });
     each.collect()
+}
+
+fn unmeasured(options: &SearchOptions, variant: &str) -> CliError {
+    let wrong = format!("--while {}: {variant} measures no `{}`", options.holds, options.holds.metric);
+    CliError::Usage(format!("{wrong}; name a metric that its points.csv has values of"))
 }
 
 /// What was found for a point, whose metric at a value's number `metric` says.

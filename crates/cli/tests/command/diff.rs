@@ -55,6 +55,13 @@ fn what_is_no_record_is_refused() {
     let whole = std::fs::read(folder.path().join("o/report.json")).unwrap();
     std::fs::write(folder.path().join("cut.json"), &whole[..whole.len() / 2]).unwrap();
     refused(&folder, &["diff", "cut.json", "o"], &["cut.json: not a report.json: ", "written by `nicforge run`"]);
+    let other = "{\"version\": \"0.0.1\", \"results\": []}";
+    std::fs::write(folder.path().join("other.json"), other).unwrap();
+    refused(
+        &folder,
+        &["diff", "o", "other.json"],
+        &["other.json: a report of version 0.0.1, which", "run its scenario again"],
+    );
     refused(&folder, &["diff", "o", "o/points.csv"], &["o/points.csv: not a report.json"]);
 }
 
@@ -77,6 +84,24 @@ fn own_values_stand_in_table_and_page() {
     let report: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(report["overlays"][0]["values"]["throughput_gbps"], 160.0);
     assert_eq!(report["points"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn points_of_another_run_stand_beside_its_own() {
+    let folder = folder();
+    run(&folder, &nat(&["--out", "before"]));
+    let shown = |csv: &str, out: &str| {
+        let mut arguments = nat(&["--overlay", csv, "--out", out]);
+        arguments.retain(|argument| *argument != "--quiet");
+        run(&folder, &arguments)
+    };
+    let said = shown("before/points.csv", "now");
+    assert!(said.contains("\npriv_ring_small, rx_entries 128  throughput Gbit/s  "), "{said}");
+    assert!(said.contains("the page has ") && said.lines().count() < 60, "{said}");
+    std::fs::write(folder.path().join("drops.csv"), "rx_entries,drops.fifo_full,drops.fifo_full.ci95\n128,5,1\n")
+        .unwrap();
+    let said = shown("drops.csv", "drops");
+    assert!(said.contains("drops, rx_entries 128  dropped: fifo_full frames  5 ± 1  priv_ring_small"), "{said}");
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn damaged_points_and_those_of_other_programs_run_again() {
     let theirs = points[2].with_file_name(format!("{}.00000000deadbeef.json", of_key(&points[2])));
     std::fs::rename(&points[2], &theirs).unwrap();
     let said = run(&folder, &sweep("o", &[]));
-    let expected = "note: continues: 4 of 7 points are finished in o/points; runs 2 that was cut short or changed and \
+    let expected = "note: continues: 4 of 7 points are finished in o/points; runs 2 that were cut short or changed and \
                     1 of another version or build again";
     assert!(said.contains(expected), "{said}");
     assert_eq!((read(&folder, "o/points.csv"), record(&folder, "o")), (csv, record_before));

@@ -83,5 +83,22 @@ fn wrong_searches_are_refused() {
     assert!(of(&[(3, "app")]).contains("name a key of numbers"));
     assert!(of(&[(5, "60")]).contains("is no range to search"));
     assert!(of(&[(9, "drop_fracton < 1")]).contains("did you mean `drop_fraction`?"));
-    assert!(of(&[(9, "rpc_mps > 1")]).contains("has no metric `rpc_mps`"));
+    for (bound, metric) in
+        [("rpc_mps > 1", "rpc_mps"), ("no_drop_gbps > 1", "no_drop_gbps"), ("cpu_time.idle > 0", "cpu_time.idle")]
+    {
+        assert!(of(&[(9, bound)]).contains(&format!("measures no `{metric}`; name a metric")), "{bound}");
+    }
+    assert!(!folder.path().join("out").exists(), "they are refused before anything runs");
+    // What the workload does not say is found out by the first points.
+    assert!(of(&[(9, "get_hit_rate > 0")]).contains("measures no `get_hit_rate`"));
+}
+
+#[test]
+fn what_needs_one_run_is_refused() {
+    let folder = folder_with_scenario();
+    for more in [["--trace", "3"], ["--pcap-out", "o.pcap"], ["--overlay", "o.csv"]] {
+        let output = nicforge(&folder, &[&SEARCH[..], &more].concat());
+        assert_eq!(output.status.code(), Some(2), "{more:?}");
+        assert!(stderr(&output).contains("leave --pcap-out, --trace and --overlay out"), "{}", stderr(&output));
+    }
 }

@@ -76,7 +76,8 @@ impl Kept {
         let (count, all, folder) = (self.at_first, self.keys.len(), self.store.folder().display());
         let mut again = Vec::new();
         if self.damaged > 0 {
-            again.push(format!("{} that was cut short or changed", self.damaged));
+            let were = if self.damaged == 1 { "was" } else { "were" };
+            again.push(format!("{} that {were} cut short or changed", self.damaged));
         }
         if self.of_others > 0 {
             again.push(format!("{} of another version or build", self.of_others));

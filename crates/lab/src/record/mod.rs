@@ -4,7 +4,7 @@ mod facts;
 
 use nicforge_nic::DropCause;
 use nicforge_options::{Key, Owner, Place, Value};
-use nicforge_record::{MachineParameter, Origin, PointRecord, Record, RunOrigin, Setting, Steadiness, share};
+use nicforge_record::{Facts, MachineParameter, Origin, PointRecord, Record, RunOrigin, Setting, Steadiness, share};
 
 #[cfg(target_os = "linux")]
 use crate::live::{Header, LiveConfig, LiveRun};
@@ -41,7 +41,10 @@ pub fn of_scenario(
         switches: run.switches,
         simulated_seconds: Some(run.simulated.as_seconds()),
         settings,
-        facts: facts::of(&point.settings, machine),
+        facts: {
+            let facts = facts::of(&point.settings, machine);
+            Facts { window_begins_ms: run.steadiness.window_begins_ms.or(facts.window_begins_ms), ..facts }
+        },
         steadiness: run.steadiness,
     };
     Record {
@@ -55,6 +58,7 @@ pub fn of_scenario(
         origin,
         overlays: Vec::new(),
         comparisons: Vec::new(),
+        differences: None,
         title: scenario.title.clone(),
         description: scenario.description.trim().to_string(),
         llc_bytes,
@@ -84,8 +88,11 @@ pub fn of_live(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Record 
 #[cfg(target_os = "linux")]
 pub fn of_plan(config: &LiveConfig) -> Record {
     let assigned = |name: &str| config.assignments.iter().rfind(|set| set.key.name == name);
-    let is_shown =
-        |key: &&'static Key| ["interface", "app", "cores"].contains(&key.name) || assigned(key.name).is_some();
+    // A TCP stack takes the place of an application.
+    let is_there = |key: &&'static Key| key.name != "app" || config.tcp.is_none();
+    let is_shown = |key: &&'static Key| {
+        is_there(key) && (["interface", "app", "cores"].contains(&key.name) || assigned(key.name).is_some())
+    };
     let shown = config.settings.catalogue().vocabulary().keys().into_iter().filter(is_shown);
     let values = shown.filter_map(|key| Some((key, config.settings.value(key)?)));
     let origin = |key: &Key| origin(assigned(key.name).map(|set| &set.place));

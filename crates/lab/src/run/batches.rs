@@ -7,7 +7,7 @@
 //!
 //! Batches are no independent runs. Where they follow each other, the interval is too narrow, and [`judge`] says so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hdrhistogram::Histogram;
 use nicforge_record::{Drift, Interval, Latency, Metrics, Steadiness, warmup_end};
@@ -16,67 +16,69 @@ use serde_json::Value;
 
 use super::build::Built;
 use super::measure::{Snapshot, metrics};
-use crate::run::options::PrecisionOptions;
-use crate::settings::Settings;
 use crate::world::World;
 use crate::world::sink::latency_of;
 
 /// Neighbouring batches that are correlated by more than this depend on each other.
-const CORRELATED: f64 = 0.6;
+pub const CORRELATED: f64 = 0.6;
 /// A drift is less probable than this by chance.
 const DRIFT_P: f64 = 0.001;
 /// And is more than this share of the value.
 const DRIFT_SHARE: f64 = 0.02;
 /// Batches that there must be at least to say anything.
 const LEAST: usize = 8;
-/// What has no interval: sums over the window, its largest value, what is distinct in it, its state at the end.
-const WITHOUT: [&str; 10] = [
-    "drops.",
-    "stages.",
-    "stage_gauges.",
-    "requests_timed_out",
-    "rx_nombuf",
-    "requests_too_large",
-    "requests_misdirected",
-    "latency_us.max",
-    "io_working_set_bytes",
-    "fairness",
-];
+/// Sums over the window. What a batch or a run does not name, it counted zero times.
+const SUMS: [&str; 6] =
+    ["drops.", "stages.", "requests_timed_out", "rx_nombuf", "requests_too_large", "requests_misdirected"];
+/// What batches say nothing of: a window's largest value, what is distinct in it, how even it is, its state at the end.
+const OF_WHOLE_WINDOWS: [&str; 4] = ["stage_gauges.", "latency_us.max", "io_working_set_bytes", "fairness"];
 
 /// The interval of every metric that has one, from the metrics of `batches` in their order.
 pub fn intervals(batches: &[Metrics]) -> BTreeMap<String, Interval> {
-    let mut samples: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for metrics in batches {
-        for (key, value) in numbers(metrics) {
-            samples.entry(key).or_default().push(value);
-        }
-    }
-    // A metric that some batches lack, such as the latency of no frame, is not the mean of the others.
-    let whole = samples.into_iter().filter(|(_, samples)| samples.len() == batches.len());
-    whole.filter_map(|(key, samples)| Some((key, Interval::of_batches(&samples)?))).collect()
+    let mut samples = samples(&batches.iter().collect::<Vec<_>>());
+    samples.retain(|key, _| !begins(key, &OF_WHOLE_WINDOWS));
+    let interval = |(key, samples): (String, Vec<f64>)| {
+        let of_batch = Interval::of_batches(&samples)?;
+        let times = if begins(&key, &SUMS) { samples.len() as f64 } else { 1.0 };
+        let interval = Interval { mean: of_batch.mean * times, half_width: of_batch.half_width * times, ..of_batch };
+        Some((key, interval))
+    };
+    samples.into_iter().filter_map(interval).collect()
 }
 
 /// The same from whole runs with different seeds.
 pub fn intervals_of_replicas(runs: &[&Metrics]) -> BTreeMap<String, Interval> {
-    let mut samples: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for (key, value) in runs.iter().flat_map(|metrics| numbers(metrics)) {
-        samples.entry(key).or_default().push(value);
-    }
-    let whole = samples.into_iter().filter(|(_, samples)| samples.len() == runs.len());
-    whole.filter_map(|(key, samples)| Some((key, Interval::of_replicas(&samples)?))).collect()
+    let interval = |(key, samples): (String, Vec<f64>)| Some((key, Interval::of_replicas(&samples)?));
+    samples(runs).into_iter().filter_map(interval).collect()
 }
 
-/// Every number of `metrics` that has an interval, by the key that `points.csv` has.
-fn numbers(metrics: &Metrics) -> Vec<(String, f64)> {
-    let mut found = Vec::new();
+/// Each metric's values in all of `each`. One that some lack, such as the latency of no frame, is not the mean of the
+/// others, and is left out.
+fn samples(each: &[&Metrics]) -> BTreeMap<String, Vec<f64>> {
+    let each: Vec<BTreeMap<String, f64>> = each.iter().map(|metrics| numbers(metrics)).collect();
+    let keys: BTreeSet<&String> = each.iter().flat_map(BTreeMap::keys).collect();
+    let all = |key: &String| {
+        let absent = begins(key, &SUMS).then_some(0.0);
+        let samples: Option<Vec<f64>> = each.iter().map(|numbers| numbers.get(key).copied().or(absent)).collect();
+        Some((key.clone(), samples?))
+    };
+    keys.into_iter().filter_map(all).collect()
+}
+
+fn begins(key: &str, with: &[&str]) -> bool {
+    with.iter().any(|begin| key.starts_with(begin))
+}
+
+/// Every number of `metrics`, by the key that `points.csv` has.
+fn numbers(metrics: &Metrics) -> BTreeMap<String, f64> {
+    let mut found = BTreeMap::new();
     // Numbers, options and maps with string keys always serialise.
     let tree = serde_json::to_value(metrics).unwrap_or_default();
     collect("", &tree, &mut found);
-    found.retain(|(key, _)| !WITHOUT.iter().any(|without| key.starts_with(without)));
     found
 }
 
-fn collect(prefix: &str, tree: &Value, found: &mut Vec<(String, f64)>) {
+fn collect(prefix: &str, tree: &Value, found: &mut BTreeMap<String, f64>) {
     match tree {
         Value::Number(number) => found.extend(number.as_f64().map(|number| (prefix.to_owned(), number))),
         Value::Object(fields) => {
@@ -97,20 +99,24 @@ fn main_metric(metrics: &Metrics) -> (&'static str, f64) {
     found.unwrap_or(("throughput_gbps", metrics.throughput_gbps))
 }
 
+/// How the main metric's level changes from the first half of `batches` to the second, if it does.
+pub fn drift(batches: &[Metrics]) -> Option<Drift> {
+    let metric = main_metric(batches.first().filter(|_| batches.len() >= LEAST)?).0.to_owned();
+    let samples: Vec<f64> = batches.iter().map(|metrics| main_metric(metrics).1).collect();
+    let (begin, end) = samples.split_at(samples.len() / 2);
+    let (begin, end) = (Interval::of_replicas(begin)?, Interval::of_replicas(end)?);
+    let share = if begin.mean == 0.0 { 0.0 } else { end.mean / begin.mean - 1.0 };
+    let drifts = begin.difference(&end).is_some_and(|test| test.p < DRIFT_P) && share.abs() > DRIFT_SHARE;
+    drifts.then_some(Drift { metric, share })
+}
+
 /// Adds to `steadiness` what `batches` say of their window.
 pub fn judge(steadiness: &mut Steadiness, batches: &[Metrics]) {
     let samples: Vec<f64> = batches.iter().map(|metrics| main_metric(metrics).1).collect();
-    let Some(first) = batches.first().filter(|_| samples.len() >= LEAST) else {
+    if samples.len() < LEAST {
         return;
-    };
-    let metric = main_metric(first).0.to_owned();
-    let (begin, end) = samples.split_at(samples.len() / 2);
-    let halves = Interval::of_replicas(begin).zip(Interval::of_replicas(end));
-    if let Some((begin, end)) = halves {
-        let share = if begin.mean == 0.0 { 0.0 } else { end.mean / begin.mean - 1.0 };
-        let drifts = begin.difference(&end).is_some_and(|test| test.p < DRIFT_P) && share.abs() > DRIFT_SHARE;
-        steadiness.drift = drifts.then(|| Drift { metric: metric.clone(), share });
     }
+    steadiness.drift = drift(batches);
     let interval = Interval::of_batches(&samples);
     let value = samples.iter().sum::<f64>() / samples.len() as f64;
     // What is exact to a thousandth needs no longer window.
@@ -169,8 +175,11 @@ impl Batches {
         self.0.push(Cut::now(&mut built.world, now));
     }
 
-    /// Makes one of each pair.
-    pub fn join_pairs(&mut self) {
+    /// Makes one of each pair, where there are more than `most`.
+    pub fn join_pairs_over(&mut self, most: u64) {
+        if self.0.len() as u64 <= most + 1 {
+            return;
+        }
         let mut number = 0;
         self.0.retain(|_| {
             number += 1;
@@ -205,41 +214,6 @@ pub fn between_cuts<S>(
         before = (*at, after);
     }
     found
-}
-
-/// How narrow intervals are to be, and how long that may take.
-#[derive(Clone, Copy)]
-pub struct Goal {
-    precision: f64,
-    /// When the longest window ends.
-    pub latest: Time,
-}
-
-impl Goal {
-    /// What `settings` ask for, if they do; the window begins at `from`.
-    pub fn of(settings: &Settings, from: Time) -> Option<Goal> {
-        let PrecisionOptions { precision, max_window_ms } = settings.read();
-        let latest = from + Time::from_seconds(max_window_ms / 1e3);
-        precision.map(|precision| Goal { precision, latest })
-    }
-
-    /// The widest relative half width of the main metrics, where it is too wide or cannot be trusted yet.
-    pub fn missed_by(self, batches: &[Metrics]) -> Option<f64> {
-        let intervals = intervals(batches);
-        let mut worst: Option<f64> = None;
-        for key in ["throughput_gbps", "latency_us.mean"] {
-            let Some(interval) = intervals.get(key) else {
-                continue;
-            };
-            let relative = interval.relative(interval.mean).unwrap_or(0.0);
-            let follows = interval.correlation.is_some_and(|correlation| correlation > CORRELATED);
-            // Batches that follow each other make intervals too narrow.
-            if relative > self.precision || (follows && relative > self.precision / 10.0) {
-                worst = Some(worst.unwrap_or(0.0).max(relative));
-            }
-        }
-        worst
-    }
 }
 
 /// Sums since the run began, at rising times: what MSER looks for the warm-up in.
@@ -293,16 +267,31 @@ mod tests {
     }
 
     #[test]
-    fn every_metric_but_sums_and_extremes_has_an_interval() {
+    fn every_metric_but_extremes_has_an_interval() {
         let batches: Vec<Metrics> = [10.0, 11.0, 10.0, 12.0].map(batch).to_vec();
-        let intervals = intervals(&batches);
-        let throughput = intervals["throughput_gbps"];
+        let of_batches = intervals(&batches);
+        let throughput = of_batches["throughput_gbps"];
         assert_eq!((throughput.mean, throughput.samples), (10.75, 4));
-        assert!((throughput.half_width / intervals["latency_us.p50"].half_width - 2.0).abs() < 1e-9);
-        assert_eq!(intervals["drop_fraction"].half_width, 0.0);
-        for without in ["drops.fifo_full", "latency_us.max", "io_working_set_bytes", "latency_us.curve"] {
-            assert!(!intervals.contains_key(without), "{without}");
+        assert!((throughput.half_width / of_batches["latency_us.p50"].half_width - 2.0).abs() < 1e-9);
+        assert_eq!(of_batches["drop_fraction"].half_width, 0.0);
+        for without in ["latency_us.max", "io_working_set_bytes", "latency_us.curve"] {
+            assert!(!of_batches.contains_key(without), "{without}");
         }
+        // Runs are as long as what is said of them.
+        let of_runs = intervals_of_replicas(&batches.iter().collect::<Vec<_>>());
+        assert_eq!((of_runs["latency_us.max"].mean, of_runs["drops.fifo_full"].mean), (99.0, 3.0));
+    }
+
+    #[test]
+    fn sums_are_those_of_all_batches_and_what_a_batch_does_not_name_is_zero() {
+        let dropped = |count: u64| {
+            let drops = (count > 0).then(|| ("fifo_full".to_owned(), count)).into_iter().collect();
+            Metrics { drops, throughput_gbps: count as f64, ..Metrics::default() }
+        };
+        let sure = intervals(&[4, 0, 2, 6].map(dropped));
+        let (drops, rate) = (sure["drops.fifo_full"], sure["throughput_gbps"]);
+        assert_eq!((drops.mean, rate.mean), (12.0, 3.0));
+        assert!((drops.half_width - 4.0 * rate.half_width).abs() < 1e-9);
     }
 
     #[test]

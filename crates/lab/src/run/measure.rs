@@ -1,4 +1,4 @@
-//! One run: warm-up, window, and what was counted between its two ends.
+//! What was counted between the two ends of a window.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,29 +7,22 @@ use nicforge_nic::transmit::TransmitEngine;
 use nicforge_nic::{DropCounters, NicCounters, Pool, Waiting};
 use nicforge_platform::FlatCpu;
 use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters};
-use nicforge_record::CoreFigures;
-use nicforge_record::{Metrics, Steadiness, drop_fraction};
+use nicforge_record::{CoreFigures, Metrics, drop_fraction};
 use nicforge_units::{Frequency, Lines, Time};
 use nicforge_wire::capture::write_file;
 
-use super::batches::{Batches, Goal, Left, Series, intervals, judge};
-use super::build::{Built, build};
+use super::batches::Left;
+use super::build::Built;
 use super::by_core::{CoreCounts, borrowed, by_core};
-use super::follow::{begin_trace, end_trace};
-use super::{PointRun, Progress, RunError, RunIo};
+use super::{RunError, RunIo};
 use crate::counts::{by_cause, highest_by_name, share, sum_by_name};
-use crate::machine::Machine;
-use crate::run::options::{Warmup, WindowOptions};
-use crate::settings::Settings;
 use crate::world::World;
 use crate::world::core_time::Cores;
 use crate::world::generator::Generator;
 use crate::world::sink::Captured;
 
 /// How often progress is reported.
-const STEPS: u64 = 50;
-/// Of which so many are a batch: 25 batches.
-const STEPS_OF_BATCH: u64 = 2;
+pub const STEPS: u64 = 50;
 
 /// Everything that is counted, at one time.
 #[derive(Clone)]
@@ -158,92 +151,6 @@ pub struct Measured {
     pub metrics: Metrics,
     /// Of each core.
     pub cores: Vec<CoreFigures>,
-}
-
-/// Runs warm-up and window once; where a precision is asked for, the window lasts until its intervals are that narrow.
-pub fn one_window(
-    machine: &Machine,
-    settings: &Settings,
-    seed: u64,
-    io: &RunIo,
-    progress: Progress<'_>,
-) -> Result<PointRun, RunError> {
-    let mut built = build(machine, settings, seed, io)?;
-    let warmup = Time::from_seconds(settings.read::<Warmup>().warmup_ms / 1e3);
-    let length = Time::from_seconds(settings.read::<WindowOptions>().window_ms / 1e3);
-    let replays = settings.replays();
-    let (from, mut until) = match replays {
-        // A capture is a whole: all of it is the window.
-        true => (Time::ZERO, Time::NEVER),
-        false => (warmup, warmup + length),
-    };
-    built.world.outside.sink.open_window(from, until);
-    let mut tell = |now: Time, until: Time, frames| progress(now.as_seconds() / until.as_seconds(), frames);
-    let mut series = Series::default();
-    run_in_steps(&mut built, from, &mut |built, now, _| {
-        tell(now, until, built.world.arrived());
-        series.add(now, built.world.outside.sink.sums().0);
-    })?;
-    let window = Window::begin(&mut built.world, from);
-    begin_trace(&mut built.world, io.trace);
-    let mut batches = Batches::begin(&mut built.world, from);
-    let mut missed = None;
-    let ended = if replays {
-        run_out(&mut built.world, &mut |_, frames| tell(Time::ZERO, until, frames))?
-    } else {
-        let goal = Goal::of(settings, warmup);
-        loop {
-            run_in_steps(&mut built, until, &mut |built, now, step| {
-                tell(now, until, built.world.arrived());
-                series.add(now, built.world.outside.sink.sums().0);
-                if step.is_multiple_of(STEPS_OF_BATCH) {
-                    batches.cut(built, now);
-                }
-            })?;
-            if until > warmup + length {
-                batches.join_pairs();
-            }
-            missed = goal.and_then(|goal| goal.missed_by(&batches.metrics(&built)));
-            // Twice as long, of as many batches.
-            let longer = until + (until - from);
-            match goal.filter(|_| missed.is_some()) {
-                Some(goal) if longer <= goal.latest => until = longer,
-                _ => break until,
-            }
-            built.world.outside.sink.extend_window(until);
-        }
-    };
-    let Measured { metrics, cores } = window.end(&mut built, ended);
-    let of_batches = if replays { Vec::new() } else { batches.metrics(&built) };
-    let probe = built.probe.take();
-    let timeline = probe.map_or(Vec::new(), |probe| probe.entries_until(ended, &mut built.world));
-    let switches = built.switches.take();
-    let trace = end_trace(&mut built.world, ended)?;
-    finish(built, io)?;
-    let mut steadiness = Steadiness { precision_missed: missed, ..Steadiness::of(&metrics) };
-    judge(&mut steadiness, &of_batches);
-    let warm = series.warmup_ms().filter(|ms| *ms > from.as_seconds() * 1e3);
-    steadiness.warmup_ends_ms = warm.filter(|_| steadiness.drift.is_some());
-    let intervals = intervals(&of_batches);
-    let stages = Vec::new();
-    Ok(PointRun { metrics, intervals, cores, simulated: ended, steadiness, timeline, switches, stages, trace })
-}
-
-/// Told of a run: the hosts, the time that it has come to, and the number of the step, from 1.
-type Each<'a> = &'a mut dyn FnMut(&mut Built, Time, u64);
-
-/// Runs until `to`, as [`run_to`] does.
-fn run_in_steps(built: &mut Built, to: Time, each: Each<'_>) -> Result<(), RunError> {
-    let mut next = built.world.now();
-    let step = Time::from_ps((to.saturating_sub(next).as_ps() / STEPS).max(1));
-    let mut number = 0;
-    while next < to {
-        next = (next + step).min(to);
-        number += 1;
-        built.world.run_until(next)?;
-        each(built, next, number);
-    }
-    Ok(())
 }
 
 /// Told the time that a run has come to, and frames so far.

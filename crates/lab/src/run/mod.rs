@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   build.rs: machine + settings ─► World     world/: who is next
-//!   measure.rs: counters at both ends of the window ─► Metrics     search.rs: RFC 2544
+//!   window.rs: warm-up, window     measure.rs: counters at both its ends ─► Metrics     search.rs: RFC 2544
 //! ```
 
 mod app;
@@ -11,6 +11,7 @@ mod build;
 mod by_core;
 mod co_runner;
 mod follow;
+mod goal;
 mod hot_area;
 mod interface;
 mod measure;
@@ -23,6 +24,7 @@ pub(crate) mod stages;
 #[cfg(test)]
 mod tests;
 mod traffic;
+mod window;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -176,7 +178,7 @@ pub fn run_point(
     }
     match settings.read::<Measurement>().measure {
         Measure::NoDropRate => search::no_drop_rate(machine, settings, seed, progress),
-        Measure::Window => measure::one_window(machine, settings, seed, io, progress),
+        Measure::Window => window::one_window(machine, settings, seed, io, progress),
     }
 }
 

@@ -19,10 +19,9 @@ pub fn merged(mut runs: Vec<PointRun>) -> Option<PointRun> {
     let metrics: Vec<&Metrics> = runs.iter().map(|run| &run.metrics).collect();
     let (mean, intervals) = (mean(&metrics), intervals_of_replicas(&metrics));
     let simulated = Time::from_ps(runs.iter().map(|run| run.simulated.as_ps()).sum());
-    let mut unsteady = runs.iter().map(|run| &run.steadiness).filter(|steadiness| !steadiness.is_steady());
+    let told = runs.iter().find(|run| !run.steadiness.is_steady()).unwrap_or(&runs[0]);
     // Replicas are independent, however their batches are.
-    let steadiness = unsteady.next().map(|first| Steadiness { batch_correlation: None, ..first.clone() });
-    let steadiness = steadiness.unwrap_or_default();
+    let steadiness = Steadiness { batch_correlation: None, ..told.steadiness.clone() };
     let first = runs.swap_remove(0);
     Some(PointRun { metrics: mean, intervals, simulated, steadiness, ..first })
 }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use nicforge_record::Record;
+use nicforge_record::{Differences, Record};
 
-use super::{Diff, HEAD, Verdict, diff, main_rows, over_each_other, significance};
+use super::{HEAD, Verdict, cells_of, diff, main_rows, over_each_other, significance};
 use crate::html::{escape, page};
 use crate::{ReportError, part_paths, to_csv, to_json, write_texts};
 
@@ -25,20 +25,19 @@ pub fn write_diff(a: &Record, b: &Record, names: [&str; 2], folder: &Path) -> Re
 /// # Errors
 /// [`ReportError::Plot`] when the drawing library fails.
 pub fn diff_page(a: &Record, b: &Record, names: [&str; 2]) -> Result<String, ReportError> {
-    let asked = format!("What differs between two runs? A is {}, B is {}.", names[0], names[1]);
-    let both = Record { description: asked, ..over_each_other(a, b, names) };
-    page(&both, "nicforge diff", [&section(&diff(a, b)), ""])
+    page(&over_each_other(a, b, names), "nicforge diff", [&section(&diff(a, b, names)), ""])
 }
 
-fn section(diff: &Diff) -> String {
+fn section(diff: &Differences) -> String {
     let rows: Vec<String> = main_rows(diff)
-        .map(|(row, cells)| {
-            let class = if matches!(row.verdict, Verdict::Differs(_)) { " class=\"best\"" } else { "" };
+        .map(|(verdict, cells)| {
+            let class = if matches!(verdict, Verdict::Differs(_)) { " class=\"best\"" } else { "" };
             format!("<tr{class}>{}</tr>\n", line(&cells))
         })
         .collect();
     let said = significance(diff);
     let said = match (said.trim(), rows.is_empty()) {
+        _ if diff.points.is_empty() => "No point is in both runs.".to_owned(),
         (_, true) => "No main metric differs.".to_owned(),
         ("", _) => "Without intervals no test tells the values apart.".to_owned(),
         (said, _) => capitalised(said) + ".",
@@ -49,11 +48,16 @@ fn section(diff: &Diff) -> String {
             section += &format!("<p>Only in {run}: {}.</p>\n", escape(&points.join("; ")));
         }
     }
-    section += "</section>\n<section>\n<h2>Settings that differ</h2>\n";
+    section += "</section>\n";
+    if diff.points.is_empty() && diff.settings.is_empty() {
+        return section;
+    }
+    section += "<section>\n<h2>Settings that differ</h2>\n";
     section += &if diff.settings.is_empty() {
         "<p class=\"note\">Settings, machine and program are the same.</p>\n".to_owned()
     } else {
-        let rows: Vec<String> = diff.settings.iter().map(|row| format!("<tr>{}</tr>\n", line(row))).collect();
+        let rows: Vec<String> =
+            diff.settings.iter().map(|row| format!("<tr>{}</tr>\n", line(&cells_of(row)))).collect();
         table(&["", "A", "B"], &rows)
     };
     section += "</section>\n";

@@ -10,17 +10,19 @@ fn sure(point: &mut PointRecord, key: &str, samples: &[f64]) {
     point.intervals.insert(key.to_owned(), Interval::of_batches(samples).unwrap());
 }
 
-fn row<'a>(diff: &'a Diff, point: usize, key: &str) -> &'a Row {
-    diff.points[point].rows.iter().find(|row| row.metric.key == key).unwrap()
+const NAMES: [&str; 2] = ["out/x", "out/y"];
+
+fn verdict(diff: &Differences, point: usize, key: &str) -> Verdict {
+    diff.points[point].metrics.iter().find(|metric| metric.key == key).unwrap().verdict()
 }
 
 #[test]
 fn a_run_does_not_differ_from_itself() {
     let record = fake::two_variants();
-    let diff = diff(&record, &record);
+    let diff = diff(&record, &record, NAMES);
     assert!(diff.settings.is_empty() && diff.alone.iter().all(Vec::is_empty));
-    assert!(diff.points.iter().flat_map(|point| &point.rows).all(|row| row.verdict == Verdict::Same));
-    let text = diff_table(&diff, ["a", "b"]);
+    assert!(diff.points.iter().flat_map(|point| &point.metrics).all(|metric| metric.verdict() == Verdict::Same));
+    let text = diff_table(&diff);
     assert!(text.contains("settings, machine and program: the same"), "{text}");
     assert!(text.contains("no main metric differs"), "{text}");
 }
@@ -36,12 +38,12 @@ fn a_test_says_what_differs() {
         sure(&mut record.points[1], key, &[value - 50.0, value + 50.0, value, value]);
     }
     a.points[0].metrics.drop_fraction = 0.5;
-    let diff = diff(&a, &b);
-    assert!(matches!(row(&diff, 0, key).verdict, Verdict::Differs(p) if p < 0.001));
-    assert!(matches!(row(&diff, 1, key).verdict, Verdict::NotToldApart(p) if p > 0.5));
-    assert_eq!(row(&diff, 0, "drop_fraction").verdict, Verdict::Unknown);
-    assert_eq!(row(&diff, 0, "throughput_mpps").verdict, Verdict::Same);
-    let text = diff_table(&diff, ["out/x", "out/y"]);
+    let diff = diff(&a, &b, NAMES);
+    assert!(matches!(verdict(&diff, 0, key), Verdict::Differs(p) if p < 0.001));
+    assert!(matches!(verdict(&diff, 1, key), Verdict::NotToldApart(p) if p > 0.5));
+    assert_eq!(verdict(&diff, 0, "drop_fraction"), Verdict::Unknown);
+    assert_eq!(verdict(&diff, 0, "throughput_mpps"), Verdict::Same);
+    let text = diff_table(&diff);
     for part in ["A  out/x", "+10.0 %", "differs, p < 0.001", "not told apart, p = ", "no interval", "of 2 values"] {
         assert!(text.contains(part), "`{part}` in:\n{text}");
     }
@@ -59,9 +61,9 @@ fn settings_machines_and_programs_are_compared() {
     let setting = |value: u64| Setting { key: "burst".into(), value: json!(value), ..Setting::default() };
     a.settings.push(setting(32));
     b.settings.push(setting(16));
-    let found = diff(&a, &b).settings;
+    let found = diff(&a, &b, NAMES).settings;
     let expected = [["machine file (sha256)", "one", "two"], ["seed", "1", "2"], ["burst", "32", "16"]];
-    assert_eq!(found, expected.map(|row| row.map(str::to_owned)));
+    assert_eq!(found.iter().map(cells_of).collect::<Vec<_>>(), expected.map(|row| row.map(str::to_owned)));
 }
 
 #[test]
@@ -76,10 +78,23 @@ fn points_are_matched_by_what_varies_and_the_others_are_named() {
     let mut b = of(vec![point("y", 64), point("x", 128), point("x", 256)]);
     // The same in all points of a run: a setting that differs, and no other point.
     b.points.iter_mut().for_each(|point| point.params["cores"] = json!(8));
-    let diff = diff(&a, &b);
+    let diff = diff(&a, &b, NAMES);
     let names: Vec<&str> = diff.points.iter().map(|point| point.name.as_str()).collect();
     assert_eq!(names, ["x, rx_entries 128", "y, rx_entries 64"]);
     assert_eq!(diff.alone, [vec!["x, rx_entries 64".to_owned()], vec!["x, rx_entries 256".to_owned()]]);
+}
+
+#[test]
+fn what_only_tells_variants_apart_may_differ() {
+    let (a, mut b) = (fake::two_variants(), fake::two_variants());
+    for (point, entries) in b.points.iter_mut().zip([512, 64]) {
+        point.params["rx_entries"] = json!(entries);
+    }
+    let found = diff(&a, &b, NAMES);
+    assert_eq!((found.points.len(), &found.alone), (2, &[Vec::new(), Vec::new()]));
+    b.points.iter_mut().for_each(|point| point.variant += "_other");
+    let text = diff_table(&diff(&a, &b, NAMES));
+    assert!(text.contains("no point is in both runs") && !text.contains("the same"), "{text}");
 }
 
 #[test]
@@ -88,5 +103,10 @@ fn both_runs_are_variants_of_one_page() {
     let both = over_each_other(&record, &record, ["one", "two"]);
     assert_eq!(both.points.len(), 2 * record.points.len());
     let page = crate::to_html(&both).unwrap();
-    assert!(page.contains("(A)") && page.contains("(B)") && page.contains("<pre class=\"asked\">A  one"), "{page}");
+    assert!(page.contains("(A)") && page.contains("(B)") && page.contains("A is one, B is two"), "{page}");
+    // The record has what differs as data.
+    assert_eq!(
+        crate::from_json(&crate::to_json(&both)).unwrap().differences,
+        Some(diff(&record, &record, ["one", "two"]))
+    );
 }

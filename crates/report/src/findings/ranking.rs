@@ -5,8 +5,8 @@ use nicforge_record::{PointRecord, Record};
 use super::SAME;
 use super::differences::{Counts, Differences, First};
 use super::limits::{limits, shared_ring, wire_is_full};
-use crate::columns::rate;
-use crate::number::{number, percent};
+use crate::columns::{rate, rate_key};
+use crate::number::{number, percent, probability};
 use crate::shape::{At, Facet, Shape};
 
 /// What is said about the variant that is furthest behind, and about variants that deliver the same.
@@ -127,12 +127,23 @@ fn against(shape: &Shape, widest: &Widest, verb: &str, most: &Counts) -> String 
     if low > 0.0 {
         text += &format!(", {:.2} times as much", high / low);
     }
+    text += &told_apart(better, other);
     let differences = Differences::of(&better.metrics, &other.metrics, First::Better, most);
     text += &format!(".{}", differences.text("Why"));
     if let Some(held) = shared_ring(other) {
         text += &format!(" {held}");
     }
     text
+}
+
+/// What Welch's test says of the rates of two points; nothing where one does not say how sure it is.
+fn told_apart(better: &PointRecord, other: &PointRecord) -> String {
+    let sure = |point: &PointRecord| point.intervals.get(rate_key(&point.metrics)).copied();
+    match sure(better).zip(sure(other)).and_then(|(better, other)| better.difference(&other)) {
+        Some(test) if test.is_significant() => format!(" (Welch's test: {})", probability(test.p)),
+        Some(test) => format!(", but Welch's test does not tell them apart ({})", probability(test.p)),
+        None => String::new(),
+    }
 }
 
 /// What bounds the worst variant where it is furthest behind, and the best if that is the wire.
@@ -187,4 +198,27 @@ fn equals(record: &Record, shape: &Shape, facet: &Facet) -> String {
         text += &sentence;
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use nicforge_record::Interval;
+
+    use crate::fake;
+
+    #[test]
+    fn a_test_says_whether_two_variants_differ() {
+        let mut record = fake::two_variants();
+        assert!(!fake::finding(&record, "ranking").contains("Welch"));
+        let mut with = |half_width: f64| {
+            for point in &mut record.points {
+                let mean = point.metrics.throughput_gbps;
+                let sure = Interval { mean, half_width, samples: 25, correlation: None };
+                point.intervals.insert("throughput_gbps".to_owned(), sure);
+            }
+            fake::finding(&record, "ranking")
+        };
+        fake::assert_says(&with(0.5), &["times as much (Welch's test: p < 0.001)."]);
+        fake::assert_says(&with(500.0), &["times as much, but Welch's test does not tell them apart (p = 0."]);
+    }
 }

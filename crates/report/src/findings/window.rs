@@ -23,9 +23,7 @@ pub fn growing_backlog(record: &Record) -> Option<String> {
     let points = record.points.iter();
     let growing: Vec<_> = points.filter_map(|point| Some((point.steadiness.backlog_growth?, point))).collect();
     let (most, point) = growing.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
-    let keys = parameters(record).columns;
-    let value = |key: &&str| Some(format!(" {key}={}", plain(point.params.get(*key)?)));
-    let values: String = keys.iter().filter_map(value).collect();
+    let values = values(record, point);
     let place = match record.points.len() {
         1 => String::new(),
         all => format!(" It grew in {} of {all} points, most in this one.", growing.len()),
@@ -47,15 +45,18 @@ pub fn growing_backlog(record: &Record) -> Option<String> {
 pub fn unsteady(record: &Record) -> Option<String> {
     let reason = |point: &PointRecord| {
         let steadiness = &point.steadiness;
-        let warm = steadiness
-            .warmup_ends_ms
-            .map_or_else(String::new, |ms| format!(" The data puts the end of the warm-up at {} ms.", number(ms)));
+        let remedy = match steadiness.warmup_ends_ms {
+            Some(ms) => format!("By the data the warm-up ends at {} ms: increase warmup_ms to that", number(ms)),
+            None => "Increase warmup_ms".to_owned(),
+        };
         if let Some(Drift { metric, share }) = &steadiness.drift {
             let way = if *share > 0.0 { "rises" } else { "falls" };
             let by = percent(share.abs());
-            return Some(format!(
-                "{metric} {way} by {by} from the window's first half to its second.{warm} Increase warmup_ms."
-            ));
+            let or = match steadiness.precision_missed {
+                Some(_) => "or max_window_ms.",
+                None => "or ask for a --precision and a --max-window: then the data decide where the window begins.",
+            };
+            return Some(format!("{metric} {way} by {by} from the window's first half to its second. {remedy}, {or}"));
         }
         if let Some(missed) = steadiness.precision_missed {
             let width = percent(missed);
@@ -75,10 +76,31 @@ pub fn unsteady(record: &Record) -> Option<String> {
         0 => String::new(),
         some => format!(" {some} more of {} points are not steady, either.", record.points.len()),
     };
-    let keys = parameters(record).columns;
-    let value = |key: &&str| Some(format!(" {key}={}", plain(point.params.get(*key)?)));
-    let values: String = keys.iter().filter_map(value).collect();
+    let values = values(record, point);
     Some(format!("{}{values} shows no steady state: {reason}{others}", point.variant))
+}
+
+/// Points whose window the data let begin later than `warmup_ms` says, and the latest.
+pub fn warmed_up(record: &Record) -> Option<String> {
+    let points = record.points.iter();
+    let later: Vec<_> = points.filter_map(|point| Some((point.steadiness.window_begins_ms?, point))).collect();
+    let (latest, point) = later.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let place = match record.points.len() {
+        1 => String::new(),
+        all => format!(" That is so in {} of {all} points; it is the latest.", later.len()),
+    };
+    Some(format!(
+        "{}{} still warms up behind warmup_ms: by the data its window begins at {} ms.{place}",
+        point.variant,
+        values(record, point),
+        number(*latest)
+    ))
+}
+
+/// The values of `point` that tell it from others.
+fn values(record: &Record, point: &PointRecord) -> String {
+    let value = |key: &&str| Some(format!(" {key}={}", plain(point.params.get(*key)?)));
+    parameters(record).columns.iter().filter_map(value).collect()
 }
 
 #[cfg(test)]
@@ -129,12 +151,25 @@ mod tests {
         record.points[1].steadiness =
             Steadiness { drift: Some(drift), warmup_ends_ms: Some(23.0), ..Default::default() };
         let said = fake::finding(&record, "unsteady");
-        fake::assert_says(&said, &["throughput_gbps falls by 8 %", "warm-up at 23 ms", "Increase warmup_ms"]);
+        fake::assert_says(
+            &said,
+            &["throughput_gbps falls by 8 %", "ends at 23 ms: increase warmup_ms to that", "--precision"],
+        );
         record.points[1].steadiness = Steadiness { precision_missed: Some(0.03), ..Default::default() };
         fake::assert_says(&fake::finding(&record, "unsteady"), &["± 3 %", "max_window_ms"]);
         record.points[0].steadiness.batch_correlation = Some(0.75);
         let said = fake::finding(&record, "unsteady");
         fake::assert_says(&said, &["correlation 0.75", "Increase window_ms", "1 more of"]);
+    }
+
+    #[test]
+    fn a_window_that_begins_later_than_asked_is_told() {
+        let mut record = fake::sweep(&[("priv_ring", 1.0)]);
+        assert!(!fake::rules(&record).contains(&"warm-up"));
+        record.points[1].steadiness.window_begins_ms = Some(30.0);
+        record.points[2].steadiness.window_begins_ms = Some(40.0);
+        fake::assert_says(&fake::finding(&record, "warm-up"), &["begins at 40 ms", "in 2 of"]);
+        assert!(!fake::rules(&record).contains(&"unsteady"));
     }
 
     #[test]

@@ -72,10 +72,10 @@ fn upright(record: &Record, keys: &[&str], metrics: &[&Metric], causes: &[&str])
         table += &line(&escape(key), &escape(key), &mut points().map(value));
     }
     for metric in metrics {
-        let places = places(record, metric);
         let head = format!("{} <small>{}</small>", metric.label, metric.unit.name());
-        let value =
-            |point: &PointRecord| shown(metric, point).map_or("–".into(), |v| fixed(v, places)) + &sure(metric, point);
+        // Of values beside each other each has the decimals that it deserves.
+        let digits = |value: f64| fixed(value, decimals(std::iter::once(value)));
+        let value = |point: &PointRecord| shown(metric, point).map_or("–".into(), digits) + &sure(metric, point);
         table += &line(metric.key, &head, &mut points().map(value));
     }
     for cause in causes {
@@ -92,7 +92,8 @@ fn places(record: &Record, metric: &Metric) -> usize {
 }
 
 fn dropped(point: &PointRecord, cause: &str) -> String {
-    fixed(point.metrics.drops.get(cause).copied().unwrap_or(0) as f64, 0)
+    let count = fixed(point.metrics.drops.get(cause).copied().unwrap_or(0) as f64, 0);
+    count + &within(point, &format!("drops.{cause}"), |half_width| half_width)
 }
 
 /// What variants are, where that has no columns.
@@ -122,8 +123,12 @@ fn points_head(keys: &[&str], metrics: &[&Metric], causes: &[&str]) -> String {
 
 /// Half the width of the metric's interval, behind its value.
 fn sure(metric: &Metric, point: &PointRecord) -> String {
-    let interval = point.intervals.get(metric.key);
-    interval.map_or(String::new(), |sure| format!(" <small>{}</small>", half_width(metric.unit.shown(sure.half_width))))
+    within(point, metric.key, |half_width| metric.unit.shown(half_width))
+}
+
+fn within(point: &PointRecord, key: &str, shown: impl Fn(f64) -> f64) -> String {
+    let interval = point.intervals.get(key);
+    interval.map_or(String::new(), |sure| format!(" <small>{}</small>", half_width(shown(sure.half_width))))
 }
 
 fn shown(metric: &Metric, point: &PointRecord) -> Option<f64> {

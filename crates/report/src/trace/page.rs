@@ -1,12 +1,16 @@
 //! The section of the page: where the time of the slowest packet went, beside a median one.
 
-use super::{PointTrace, Row, beside, end, ns, why};
+use super::{PointTrace, Row, beside, end, why};
 use crate::html::escape;
+use crate::number::fixed;
+
+/// Points whose tables are not folded at most.
+const OPEN_MAX: usize = 2;
 
 /// The section; empty without traces.
 pub fn trace_section(traces: &[PointTrace]) -> String {
-    // One point is what its reader looks for.
-    let open = if traces.len() == 1 { " open" } else { "" };
+    // A few points are what their reader looks for.
+    let open = if traces.len() <= OPEN_MAX { " open" } else { "" };
     let each: String = traces.iter().map(|point| of_point(point, open)).collect();
     if each.is_empty() {
         return each;
@@ -46,4 +50,9 @@ fn row(row: &Row<'_>) -> String {
         escape(&row.name()),
         escape(&reasons)
     )
+}
+
+/// `ps` in ns.
+fn ns(ps: u64) -> String {
+    fixed(ps as f64 / 1e3, 1)
 }

@@ -52,9 +52,10 @@ options! {
     /// How sure the values of a window are to be.
     pub struct PrecisionOptions {
         /// The window lasts until the 95 % confidence intervals of throughput and mean latency are this share of their
-        /// values wide on each side (`--precision 1%`), and `max_window_ms` at most; it is `window_ms` long when unset.
+        /// values wide on each side (`--precision 1%`), and begins behind what drifts; `max_window_ms` at most. It is
+        /// `window_ms` long when unset.
         precision: Option<f64> = None, "share", Allowed::Number(0.000_1, 0.5), default "window_ms decides";
-        /// The longest window that `precision` may lead to.
+        /// The time behind `warmup_ms` that `precision` may take.
         max_window_ms: f64 = 100.0, "ms", Allowed::Number(0.001, 60_000.0);
     }
 }
