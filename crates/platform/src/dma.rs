@@ -83,6 +83,10 @@ pub trait Dma: 'static {
     /// Raises an interrupt after all earlier writes.
     fn interrupt(&mut self, vector: Vector);
 
+    /// Waits until all that was written before is in memory, and the answer to it is here: for a device that counts a
+    /// write as done no earlier. Where memory does not answer, nothing is waited for.
+    fn settle(&mut self) {}
+
     /// Moves the cursor to `time` if it is later: the device waits for something it started.
     fn wait_until(&mut self, time: Time);
 

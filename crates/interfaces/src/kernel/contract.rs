@@ -1,10 +1,10 @@
 //! The two halves, and the packets that pass between driver and stack.
 
-use nicforge_nic::{DriverCosts, DropCause, PoolCache, RxFlags, Segment, TxOffload};
+use nicforge_nic::{DriverCosts, DropCause, RxFlags, Segment, TxOffload};
 use nicforge_platform::{Addr, Cpu, Dma, Owner};
-use nicforge_units::{BitRate, Bytes, Time};
+use nicforge_units::{BitRate, Bytes, Cycles, Time};
 
-use super::{Frame, Port};
+use super::{Frame, Port, SlabCache};
 
 /// What a NIC and its driver are built from. The numbers come from a machine file.
 #[derive(Clone, Debug)]
@@ -32,6 +32,9 @@ pub struct KernelPlan {
     pub interrupt_delay: Time,
     /// What the driver's instructions cost.
     pub costs: DriverCosts,
+    /// How long the core waits when it has written a register: until the NIC has it and has answered, as `writel` of
+    /// Linux on Alpha ends in a memory barrier.
+    pub write_wait: Cycles,
     /// What SINIC and V-SINIC have besides.
     pub sinic: crate::sinic::Options,
 }
@@ -190,7 +193,7 @@ pub trait DriverState {
 /// transmitted goes back.
 pub trait KernelDriver<C: Cpu>: DriverState {
     /// Brings the NIC up.
-    fn start(&mut self, cpu: &mut C, pool: &mut PoolCache);
+    fn start(&mut self, cpu: &mut C, pool: &mut SlabCache);
 
     /// The NIC interrupted: asks it why. Returns whether [`poll`](Self::poll) is to be called,
     /// until when the NIC is kept from interrupting again.
@@ -199,14 +202,14 @@ pub trait KernelDriver<C: Cpu>: DriverState {
     /// Frees what was transmitted, appends up to `budget` received packets to `received`, and
     /// gives the NIC new buffers. Returns whether there may be more; when not, the NIC may
     /// interrupt again.
-    fn poll(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>, budget: usize) -> bool;
+    fn poll(&mut self, cpu: &mut C, pool: &mut SlabCache, received: &mut Vec<Received>, budget: usize) -> bool;
 
     /// Sends a frame on core `core`.
     ///
     /// # Errors
     /// When there is no room; then the frame is the stack's still, and a later
     /// [`poll`](Self::poll) follows from an interrupt.
-    fn transmit(&mut self, cpu: &mut C, pool: &mut PoolCache, frame: &Sending, core: usize)
+    fn transmit(&mut self, cpu: &mut C, pool: &mut SlabCache, frame: &Sending, core: usize)
     -> Result<(), TransmitBusy>;
 
     /// Copies the next `len` bytes of a deferred payload to `to`, and returns when they are there.

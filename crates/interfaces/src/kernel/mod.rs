@@ -15,6 +15,7 @@ pub mod conventional;
 mod frame;
 mod lock;
 mod port;
+mod slab;
 
 pub use contract::{
     Advice, Between, Deferred, DriverState, KernelDevice, KernelDriver, KernelNic, KernelPlan, Received, Sending,
@@ -23,3 +24,4 @@ pub use contract::{
 pub use frame::{Findings, Frame};
 pub use lock::SharedLock;
 pub use port::Port;
+pub use slab::{SlabCache, Slabs};

@@ -4,12 +4,12 @@
 //! A SINIC has one set of transmit registers, which several cores take by a lock. A V-SINIC has one
 //! for each core, and no core waits for another in software (integrated NIC, section A.2.2).
 
-use nicforge_nic::{DriverCosts, PoolCache};
+use nicforge_nic::DriverCosts;
 use nicforge_platform::{AddressSpace, Cpu};
 
 use super::registers::{Tag, config, interrupt};
 use super::window::{Transmitter, Window};
-use crate::kernel::{Advice, KernelPlan, Sending, SharedLock, TransmitBusy};
+use crate::kernel::{Advice, KernelPlan, Sending, SharedLock, SlabCache, TransmitBusy};
 
 /// A driver's attention to its device.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Attention {
         let own = sets >= plan.cores;
         let sets = if own { plan.cores as u16 } else { 1 };
         let sharing = if own { 1 } else { plan.cores };
-        let window = Window { device: plan.device };
+        let window = Window { device: plan.device, write_wait: plan.write_wait };
         Attention {
             window,
             costs: plan.costs,
@@ -68,7 +68,7 @@ impl Attention {
     }
 
     /// Frees what the core that polls has sent, if it was read.
-    pub fn reclaim<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+    pub fn reclaim<C: Cpu>(&mut self, cpu: &mut C, pool: &mut SlabCache) {
         let (lock, set) = (self.lock, self.set_of(self.poller));
         lock.hold(cpu, |cpu| self.transmit[set].reclaim(cpu, pool, false));
     }
@@ -119,7 +119,7 @@ impl Attention {
     pub fn send<C: Cpu>(
         &mut self,
         cpu: &mut C,
-        pool: &mut PoolCache,
+        pool: &mut SlabCache,
         frame: &Sending,
         core: usize,
         received: u64,

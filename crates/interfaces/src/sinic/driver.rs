@@ -3,13 +3,15 @@
 //! One buffer is always posted, so that the copy of a packet overlaps with what the stack does
 //! with the one before.
 
-use nicforge_nic::{PoolCache, Segment, data_of, mbuf_room};
+use nicforge_nic::{Segment, data_of, mbuf_room};
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 
 use super::attention::Attention;
 use super::registers::{Tag, interrupt, rx_done};
 use super::window::{describe, flags};
-use crate::kernel::{Advice, Between, DriverState, KernelDriver, KernelPlan, Received, Sending, TransmitBusy};
+use crate::kernel::{
+    Advice, Between, DriverState, KernelDriver, KernelPlan, Received, Sending, SlabCache, TransmitBusy,
+};
 
 /// What the driver wants to hear of.
 const RECEIVED: u64 = interrupt::RX_DMA.mask();
@@ -80,7 +82,7 @@ impl Driver {
         fits.then_some(len)
     }
 
-    fn take<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>) -> Taken {
+    fn take<C: Cpu>(&mut self, cpu: &mut C, pool: &mut SlabCache, received: &mut Vec<Received>) -> Taken {
         let Some(fresh) = pool.take(cpu) else {
             return Taken::NoBuffer;
         };
@@ -132,7 +134,7 @@ impl DriverState for Driver {
 }
 
 impl<C: Cpu> KernelDriver<C> for Driver {
-    fn start(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+    fn start(&mut self, cpu: &mut C, pool: &mut SlabCache) {
         let window = self.attention.window;
         self.copy = (window.read(cpu, Tag::RxMaxCopy, 0) as u32).min(mbuf_room());
         self.per_poll = window.read(cpu, Tag::RxMaxIntr, 0).max(1) as usize;
@@ -147,7 +149,7 @@ impl<C: Cpu> KernelDriver<C> for Driver {
         self.attention.interrupt(cpu, RECEIVED)
     }
 
-    fn poll(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>, budget: usize) -> bool {
+    fn poll(&mut self, cpu: &mut C, pool: &mut SlabCache, received: &mut Vec<Received>, budget: usize) -> bool {
         self.attention.reclaim(cpu, pool);
         for _ in 0..budget.min(self.per_poll) {
             match self.take(cpu, pool, received) {
@@ -167,7 +169,7 @@ impl<C: Cpu> KernelDriver<C> for Driver {
     fn transmit(
         &mut self,
         cpu: &mut C,
-        pool: &mut PoolCache,
+        pool: &mut SlabCache,
         frame: &Sending,
         core: usize,
     ) -> Result<(), TransmitBusy> {

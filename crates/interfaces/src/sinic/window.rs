@@ -1,11 +1,11 @@
 //! The device's registers as its drivers use them.
 
-use nicforge_nic::{PoolCache, RxFlags};
+use nicforge_nic::RxFlags;
 use nicforge_platform::{Addr, Cpu};
-use nicforge_units::CACHE_LINE_BYTES;
+use nicforge_units::{CACHE_LINE_BYTES, Cycles};
 
 use super::registers::{Tag, config, rx_data, rx_done, tx_data, tx_done};
-use crate::kernel::{Sending, TransmitBusy};
+use crate::kernel::{Sending, SlabCache, TransmitBusy};
 
 /// Time-outs of RxWait or TxWait after which a device is given up. A part of a packet waits for
 /// others to leave the FIFO at most, which is some thousand time-outs of a microsecond.
@@ -20,6 +20,8 @@ pub struct Stuck;
 pub struct Window {
     /// Its number in register addresses.
     pub device: u8,
+    /// What a write takes the core.
+    pub write_wait: Cycles,
 }
 
 impl Window {
@@ -31,6 +33,7 @@ impl Window {
     /// Writes a register of `vnic`.
     pub fn write<C: Cpu>(self, cpu: &mut C, tag: Tag, vnic: u16, value: u64) {
         cpu.mmio_write(tag.of(self.device, vnic), value);
+        cpu.work(self.write_wait);
     }
 
     /// Lets frames and interrupts through. Returns Config.
@@ -125,7 +128,7 @@ impl Transmitter {
 
     /// Frees the last frame's buffer, if it was read; `wait` blocks for it. Returns whether the
     /// engine is free.
-    pub fn reclaim<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, wait: bool) -> bool {
+    pub fn reclaim<C: Cpu>(&mut self, cpu: &mut C, pool: &mut SlabCache, wait: bool) -> bool {
         let Some(mbuf) = self.unread else {
             return true;
         };
@@ -144,7 +147,7 @@ impl Transmitter {
     ///
     /// # Errors
     /// When the copy of the frame before has no room yet.
-    pub fn transmit<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, frame: &Sending) -> Result<(), TransmitBusy> {
+    pub fn transmit<C: Cpu>(&mut self, cpu: &mut C, pool: &mut SlabCache, frame: &Sending) -> Result<(), TransmitBusy> {
         if self.stuck || !self.reclaim(cpu, pool, true) {
             self.waits = true;
             return Err(TransmitBusy);

@@ -9,14 +9,15 @@
 
 use std::collections::VecDeque;
 
-use nicforge_nic::{PoolCache, Segment, data_of, mbuf_room};
+use nicforge_nic::{Segment, data_of, mbuf_room};
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::Time;
 
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, Ipv4View};
 
 use crate::kernel::{
-    Advice, Between, Deferred, DriverState, KernelDriver, KernelPlan, Received, Sending, SharedLock, TransmitBusy,
+    Advice, Between, Deferred, DriverState, KernelDriver, KernelPlan, Received, Sending, SharedLock, SlabCache,
+    TransmitBusy,
 };
 use crate::sinic::registers::{Tag, config, interrupt, rx_done};
 use crate::sinic::{Attention, describe, flags};
@@ -115,7 +116,7 @@ impl Driver {
     }
 
     /// Posts virtual NICs that have no buffer.
-    fn refill<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+    fn refill<C: Cpu>(&mut self, cpu: &mut C, pool: &mut SlabCache) {
         if self.idle.is_empty() {
             return;
         }
@@ -184,7 +185,7 @@ impl Driver {
     }
 
     /// The oldest posted packet, if it is there.
-    fn take<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>) -> bool {
+    fn take<C: Cpu>(&mut self, cpu: &mut C, pool: &mut SlabCache, received: &mut Vec<Received>) -> bool {
         let Some((posted, done)) = self.next_complete(cpu) else {
             return false;
         };
@@ -257,7 +258,7 @@ impl DriverState for Driver {
 }
 
 impl<C: Cpu> KernelDriver<C> for Driver {
-    fn start(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+    fn start(&mut self, cpu: &mut C, pool: &mut SlabCache) {
         let window = self.attention.window;
         self.copy = (window.read(cpu, Tag::RxMaxCopy, 0) as u32).min(mbuf_room());
         self.mark = window.read(cpu, Tag::RxFifoMark, 0);
@@ -272,7 +273,7 @@ impl<C: Cpu> KernelDriver<C> for Driver {
         self.attention.interrupt(cpu, self.conditions())
     }
 
-    fn poll(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>, budget: usize) -> bool {
+    fn poll(&mut self, cpu: &mut C, pool: &mut SlabCache, received: &mut Vec<Received>, budget: usize) -> bool {
         self.attention.reclaim(cpu, pool);
         self.refill(cpu, pool);
         // What completes from here on is an event again.
@@ -295,7 +296,7 @@ impl<C: Cpu> KernelDriver<C> for Driver {
     fn transmit(
         &mut self,
         cpu: &mut C,
-        pool: &mut PoolCache,
+        pool: &mut SlabCache,
         frame: &Sending,
         core: usize,
     ) -> Result<(), TransmitBusy> {

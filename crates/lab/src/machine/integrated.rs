@@ -131,8 +131,10 @@ pub struct NicNumbers {
     pub interrupt_delay: Time,
     /// A chip beside the processor takes so long to answer a register access.
     pub response: Time,
-    /// Descriptors of each list.
-    pub entries: usize,
+    /// Descriptors of the receive list.
+    pub rx_entries: usize,
+    /// Descriptors of the transmit list.
+    pub tx_entries: usize,
 }
 
 /// Where a NIC sits: what lies between it and the core, and where its data goes.

@@ -192,6 +192,7 @@ impl Parts<'_> {
         let costs = KernelCosts {
             interrupt: none,
             controller: none,
+            controller_accesses: 0,
             rx_data: none,
             rx_ack: none,
             tx_data: none,
@@ -229,9 +230,18 @@ impl Parts<'_> {
         (self.settings.read::<Sockets>().call_kib as u64) << 10
     }
 
-    /// Where a process's buffer is behind the first one's.
+    fn socket_bytes(&self) -> u64 {
+        (self.settings.read::<Sockets>().socket_kib as u64) << 10
+    }
+
+    /// Bytes of the buffers that a process's streams go through.
+    fn stream_bytes(&self) -> u64 {
+        Stream::memory_bytes(self.call_bytes(), self.socket_bytes())
+    }
+
+    /// Where a process's buffers are behind the first one's.
     fn apart(&self, core: usize) -> u64 {
-        core as u64 * self.call_bytes().next_multiple_of(BUFFER_ALIGNMENT)
+        core as u64 * self.stream_bytes().next_multiple_of(BUFFER_ALIGNMENT)
     }
 
     fn read_bytes(&self) -> u64 {
@@ -251,7 +261,7 @@ impl Parts<'_> {
                 let own = REQUEST_ROOM + self.call_bytes();
                 self.files().bytes() + own * cores as u64
             }
-            _ => self.apart(cores - 1) + self.call_bytes(),
+            _ => self.apart(cores - 1) + self.stream_bytes(),
         }
     }
 
@@ -260,8 +270,8 @@ impl Parts<'_> {
         let (connections, len) = (self.settings.read::<Streams>().streams, self.call_bytes());
         let share = Share { process: core, processes: cores, connections };
         let stream = |direction| {
-            let buffer = memory + self.apart(core);
-            AnyProcess::Stream(Stream::new(direction, share, buffer, len, work.0))
+            let buffers = memory + self.apart(core);
+            AnyProcess::Stream(Stream::new(direction, share, buffers, len, self.socket_bytes(), work.0))
         };
         let outstanding = self.settings.read::<Iscsi>().iscsi_outstanding as u64;
         if core > 0 && core >= connections {
@@ -305,7 +315,7 @@ impl Parts<'_> {
             opens,
             // Requests and answers do not wait for each other's acknowledgement.
             nagle: streams,
-            buffer_bytes: (self.settings.read::<Sockets>().socket_kib as u64) << 10,
+            buffer_bytes: self.socket_bytes(),
             tcp: self.settings.read::<TcpOptions>().config(),
             mtu: MTU,
             seed: self.seed ^ u64::from(number) << 8 ^ u64::from(system),

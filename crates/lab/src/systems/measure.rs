@@ -102,7 +102,7 @@ fn check(systems: &mut Systems) -> Result<(), RunError> {
         if bytes > 0 {
             return Err(RunError::WrongBytes { bytes });
         }
-        system.check_buffers(host)?;
+        system.check_buffers()?;
         system.check_frames(host)?;
     }
     Ok(())

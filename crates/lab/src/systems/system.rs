@@ -5,14 +5,14 @@ use std::rc::Rc;
 
 use nicforge_apps::AppConfig;
 use nicforge_apps::nat::Nat;
-use nicforge_interfaces::kernel::{Frame, KernelPlan, SharedLock};
+use nicforge_interfaces::kernel::{Frame, KernelPlan, SharedLock, SlabCache, Slabs};
 use nicforge_interfaces::sinic::Options;
 use nicforge_interfaces::{Built, InterfaceEntry, InterfaceError, NicMemory, Plan, WholeNic};
-use nicforge_nic::{DriverCosts, Pool, PoolCache};
+use nicforge_nic::{DriverCosts, Pool};
 use nicforge_options::Values;
-use nicforge_platform::sim::{DeviceReader, Host as SimHost, Lent, SimCore, SimCpu};
+use nicforge_platform::sim::{DeviceReader, Host as SimHost, Lent, SimCore};
 use nicforge_platform::{Addr, AddressSpace, Owner, Sim};
-use nicforge_units::Time;
+use nicforge_units::{Cycles, Time};
 use nicforge_wire::link::Link;
 
 use super::attachment::Attachment;
@@ -27,12 +27,10 @@ use crate::world::{Core, Host, RegisterDevice};
 
 /// Packet buffers beside those that lists and sockets hold.
 const SPARE_BUFFERS: usize = 1024;
-/// Buffers that the core keeps at hand.
-const POOL_CACHE: usize = 256;
 /// The smallest payload of which a socket's buffer may be full.
 const SMALL_PAYLOAD: u64 = 1024;
-/// Buffers for packets that processes have not read, at most: beyond that the NIC waits for them.
-const UNREAD_MAX: u64 = 16384;
+/// Buffers for packets in sockets, at most: beyond that the NIC and processes wait for them.
+const IN_SOCKETS_MAX: u64 = 32768;
 
 /// What a system is made from.
 pub struct SystemPlan<'a> {
@@ -65,7 +63,10 @@ pub struct SystemPlan<'a> {
 impl SystemPlan<'_> {
     /// The halves of NIC `number`.
     fn whole_nic(&self, number: usize, pool: Pool, space: &mut AddressSpace) -> Result<WholeNic<Sim>, RunError> {
-        let kernel = kernel_plan(number as u8, self.cores, &self.nic, &self.sinic, self.driver);
+        let hardware = &self.attachment.hardware;
+        let write_wait = Cycles(hardware.core.frequency.cycles_in(hardware.pcie.mmio_read) as u64);
+        let kernel =
+            KernelPlan { write_wait, ..kernel_plan(number as u8, self.cores, &self.nic, &self.sinic, self.driver) };
         let plan = Plan {
             device: kernel.device,
             owners: vec![kernel.owner],
@@ -97,7 +98,7 @@ pub struct System {
     pub kernel: SharedKernel,
     /// When each core has its first step.
     pub begins: Vec<Time>,
-    pool: Pool,
+    slabs: Slabs,
 }
 
 /// A host, before it is part of a world, and its kernel.
@@ -113,11 +114,13 @@ impl BuiltSystem {
     pub fn new(mut plan: SystemPlan<'_>, process: impl Fn(usize, Addr) -> AnyProcess) -> Result<BuiltSystem, RunError> {
         let mut space = AddressSpace::default();
         let hardware = &plan.attachment.hardware;
-        let unread: u64 = plan.connections.iter().map(|connection| connection.buffer_bytes / SMALL_PAYLOAD).sum();
-        let lists = plan.incoming.len() * 2 * plan.nic.entries;
-        let pool = Pool::new(&mut space, lists + unread.min(UNREAD_MAX) as usize + plan.cores * SPARE_BUFFERS);
-        let caches: Vec<PoolCache> =
-            (0..plan.cores).map(|_| PoolCache::new(&mut space, pool, POOL_CACHE, hardware.core.pool)).collect();
+        let each = plan.connections.iter().map(|connection| connection.buffer_bytes / SMALL_PAYLOAD);
+        let in_sockets = (2 * each.sum::<u64>()).min(IN_SOCKETS_MAX) as usize;
+        let lists = plan.incoming.len() * (plan.nic.rx_entries + plan.nic.tx_entries);
+        let pool = Pool::new(&mut space, lists + in_sockets + plan.cores * SPARE_BUFFERS);
+        let slabs = Slabs::new(&mut space, pool, plan.cores);
+        let caches: Vec<SlabCache> =
+            (0..plan.cores).map(|_| SlabCache::new(&mut space, &slabs, hardware.core.pool)).collect();
         let (mut devices, mut drivers) = (Vec::new(), Vec::new());
         for (number, incoming) in std::mem::take(&mut plan.incoming).into_iter().enumerate() {
             let WholeNic { nic, driver } = plan.whole_nic(number, pool, &mut space)?;
@@ -148,7 +151,7 @@ impl BuiltSystem {
         let kernel = Kernel::new(plan.costs, processors, drivers, connections, gateway);
         let object = |device| -> Box<dyn Device> { Box::new(device) };
         let devices = devices.into_iter().map(object).collect();
-        Ok(start(Lent::new(machine_of(plan.attachment, &space)), devices, cores, kernel, pool))
+        Ok(start(Lent::new(machine_of(plan.attachment, &space)), devices, cores, kernel, slabs))
     }
 }
 
@@ -158,12 +161,11 @@ fn start(
     mut devices: Vec<Box<dyn Device>>,
     mut cores: Vec<Lent<SimCore>>,
     mut kernel: Kernel,
-    pool: Pool,
+    slabs: Slabs,
 ) -> BuiltSystem {
     let first = &mut cores[0];
     let mut reach = Reach { devices: &mut devices, elsewhere: &mut Nobody };
     let mut cpu = DeviceReader::on(&mut machine, first, &mut reach);
-    pool.start(&mut cpu);
     kernel.start(&mut cpu);
     drop(cpu);
     for write in first.take_mmio() {
@@ -184,7 +186,7 @@ fn start(
     let cores = cores.into_iter().enumerate().map(|(number, core)| Core::new(core, program(number)));
     BuiltSystem {
         host: Host::new(machine, devices, cores.collect()),
-        system: System { kernel: kernel.clone(), begins, pool },
+        system: System { kernel: kernel.clone(), begins, slabs },
     }
 }
 
@@ -259,11 +261,10 @@ impl System {
     ///
     /// # Errors
     /// When one is not.
-    pub fn check_buffers(&self, host: &mut Host) -> Result<(), RunError> {
-        let mut cpu = SimCpu::on(&mut host.machine, &mut host.cores[0].sim);
-        let held = self.pool.available(&mut *cpu) + self.kernel.borrow().buffers_held();
-        drop(cpu);
-        let buffers = self.pool.count() as u64;
+    pub fn check_buffers(&self) -> Result<(), RunError> {
+        // One that is in several hands is held by each of them.
+        let held = self.slabs.free() + self.kernel.borrow().buffers_held() - self.slabs.clones();
+        let buffers = self.slabs.count();
         if held == buffers { Ok(()) } else { Err(LostError::Buffers { buffers, held }.into()) }
     }
 }
@@ -293,8 +294,8 @@ pub(crate) fn kernel_plan(
         // One NIC after the other interrupts another core.
         owner: Owner(u16::from(device) % cores as u16),
         cores,
-        rx_entries: nic.entries,
-        tx_entries: nic.entries,
+        rx_entries: nic.rx_entries,
+        tx_entries: nic.tx_entries,
         rate: nic.port,
         wire_overhead: nic.wire_overhead,
         rx_fifo: nic.rx_fifo,
@@ -302,5 +303,6 @@ pub(crate) fn kernel_plan(
         interrupt_delay: nic.interrupt_delay,
         sinic: sinic.clone(),
         costs,
+        write_wait: Cycles(0),
     }
 }

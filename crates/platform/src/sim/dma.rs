@@ -276,6 +276,12 @@ impl Dma for SimDma {
         self.port.interrupts.push((vector, visible));
     }
 
+    fn settle(&mut self) {
+        if !self.host.hierarchy.is_perfect() {
+            self.wait_until(self.port.last_visible + self.port.config.write_latency);
+        }
+    }
+
     fn wait_until(&mut self, time: Time) {
         self.cursor = self.cursor.max(time);
     }

@@ -1,23 +1,30 @@
-//! The driver's half: fills the lists, looks which descriptors came back.
+//! The driver's half, as Linux's `ns83820.c` (2.6.13) is: an interrupt handler, a tasklet that takes packets off the list
+//! and queues them for the stack, and a register write for each packet that is sent.
 
 use std::collections::VecDeque;
 
-use nicforge_nic::{DriverCosts, PoolCache, Segment, TxOffload, data_of, mbuf_room};
+use nicforge_nic::{DriverCosts, Segment, TxOffload, data_of, mbuf_room};
 use nicforge_platform::{Addr, Cpu, Register};
-use nicforge_units::CACHE_LINE_BYTES;
+use nicforge_units::{CACHE_LINE_BYTES, Cycles};
 
-use super::layout::{Descriptor, Status, events, registers};
-use crate::kernel::{Between, DriverState, KernelDriver, KernelPlan, Received, Sending, SharedLock, TransmitBusy};
+use super::layout::{Descriptor, STATUS_OFFSET, Status, command, events, registers};
+use crate::kernel::{
+    Between, DriverState, KernelDriver, KernelPlan, Received, Sending, SharedLock, SlabCache, TransmitBusy,
+};
 use crate::priv_ring::layout::Ring;
 
-/// Most received packets before the driver announces new buffers to the NIC.
-const REFILL_BATCH: u64 = 16;
+/// Events of its descriptors that the driver asks for in one round of the transmit list (`ns83820_hard_start_xmit`).
+const TX_TELLING: u64 = 4;
 
 /// The driver.
 #[derive(Debug)]
 pub struct Driver {
     device: u8,
     costs: DriverCosts,
+    /// What a register write takes the core.
+    write_wait: Cycles,
+    /// What interrupts, as the NIC was told last (`IMR_cache`).
+    mask: u64,
     rx: Ring<Descriptor>,
     /// The buffer in each entry of the receive list.
     rx_buffers: VecDeque<Addr>,
@@ -25,14 +32,22 @@ pub struct Driver {
     rx_next: u64,
     /// Next entry to give.
     rx_tail: u64,
-    /// What the NIC was told last.
-    rx_told: u64,
+    /// The NIC found no buffer and waits for a command.
+    rx_idle: bool,
+    /// The tasklet is to run.
+    scheduled: bool,
+    /// Packets that the tasklet took off the list and the stack has not taken yet (`netif_rx`).
+    backlog: VecDeque<Received>,
     tx: Ring<Descriptor>,
     /// Position behind the last descriptor of each frame that was given, with its buffer.
     tx_frames: VecDeque<(u64, Addr)>,
     tx_tail: u64,
     /// Descriptors before this position are free again.
     tx_freed: u64,
+    /// The first frame from this position on asks for an event.
+    tx_tells: u64,
+    /// An event said that frames were sent.
+    tx_done: bool,
     /// Around the transmit list: there is one for all cores.
     tx_lock: SharedLock,
 }
@@ -42,52 +57,101 @@ impl Driver {
         Driver {
             device: plan.device,
             costs: plan.costs,
+            write_wait: plan.write_wait,
+            mask: 0,
             rx,
             rx_buffers: VecDeque::with_capacity(plan.rx_entries),
             rx_next: 0,
             rx_tail: 0,
-            rx_told: 0,
+            rx_idle: false,
+            scheduled: false,
+            backlog: VecDeque::new(),
             tx,
             tx_frames: VecDeque::new(),
             tx_tail: 0,
             tx_freed: 0,
+            tx_tells: 0,
+            tx_done: false,
             tx_lock,
         }
     }
 
+    /// Writes a register, and waits until the NIC has it: `writel` ends in a memory barrier on Alpha.
     fn write<C: Cpu>(&self, cpu: &mut C, index: u32, value: u64) {
         let device = self.device;
         cpu.mmio_write(Register { device, index }, value);
+        cpu.work(self.write_wait);
+    }
+
+    fn read<C: Cpu>(&self, cpu: &mut C, index: u32) -> u64 {
+        cpu.mmio_read(Register { device: self.device, index })
+    }
+
+    fn set_mask<C: Cpu>(&mut self, cpu: &mut C, mask: u64) {
+        self.mask = mask;
+        self.write(cpu, registers::MASK, mask);
     }
 
     fn status<C: Cpu>(cpu: &mut C, ring: &Ring<Descriptor>, position: u64) -> Status {
-        Status(cpu.acquire(ring.descriptor(ring.index(position)) + 8))
+        Status(cpu.acquire(ring.descriptor(ring.index(position)) + STATUS_OFFSET))
     }
 
-    /// Gives the NIC buffers for all entries that came back.
-    fn refill<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+    /// Gives the NIC buffers for all entries that came back, and wakes it if it stopped (`ns83820_rx_kick`).
+    fn refill<C: Cpu>(&mut self, cpu: &mut C, pool: &mut SlabCache) {
         while self.rx_tail < self.rx_next + self.rx.entries {
             let Some(mbuf) = pool.take(cpu) else {
                 break;
             };
-            let descriptor =
-                Descriptor { at: data_of(mbuf).0, status: Status::given(mbuf_room(), false, TxOffload::default()) };
+            let status = Status::given(mbuf_room(), false, TxOffload::default()).telling();
             let entry = self.rx.index(self.rx_tail);
-            cpu.store(self.rx.descriptor(entry), descriptor);
+            cpu.store(self.rx.descriptor(entry), Descriptor::new(data_of(mbuf).0, status));
             self.rx_buffers.push_back(mbuf);
             self.rx_tail += 1;
         }
-    }
-
-    fn tell<C: Cpu>(&mut self, cpu: &mut C) {
-        if self.rx_told != self.rx_tail {
-            self.write(cpu, registers::RX_TAIL, self.rx_tail);
-            self.rx_told = self.rx_tail;
+        if self.rx_idle && self.rx_tail > self.rx_next {
+            self.rx_idle = false;
+            self.write(cpu, registers::RX_POINTER, self.rx.index(self.rx_next));
+            self.write(cpu, registers::COMMAND, command::RECEIVE);
         }
     }
 
+    /// Takes all packets that have come off the list (`rx_irq`).
+    fn walk<C: Cpu>(&mut self, cpu: &mut C) {
+        while self.rx_next < self.rx_tail {
+            let status = Driver::status(cpu, &self.rx, self.rx_next);
+            if !status.is_done() {
+                return;
+            }
+            let Some(mbuf) = self.rx_buffers.pop_front() else {
+                return;
+            };
+            self.rx_next += 1;
+            cpu.work(self.costs.rx_packet);
+            // The kernel's own description of the packet.
+            cpu.store(mbuf, status.0);
+            cpu.store(mbuf + CACHE_LINE_BYTES, status.0);
+            self.backlog.push_back(Received {
+                mbuf,
+                head: Segment { at: data_of(mbuf), len: status.bytes() },
+                deferred: None,
+                flags: status.flags(),
+            });
+        }
+    }
+
+    /// The tasklet (`rx_action`).
+    fn run_tasklet<C: Cpu>(&mut self, cpu: &mut C, pool: &mut SlabCache) {
+        self.scheduled = false;
+        self.walk(cpu);
+        self.write(cpu, registers::HOLDOFF, 0);
+        self.set_mask(cpu, self.mask | events::RECEIVED);
+        self.walk(cpu);
+        self.refill(cpu, pool);
+        cpu.work(self.costs.burst);
+    }
+
     /// Frees the buffers of frames that were read.
-    fn reclaim<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+    fn reclaim<C: Cpu>(&mut self, cpu: &mut C, pool: &mut SlabCache) {
         while let Some(&(end, mbuf)) = self.tx_frames.front() {
             if !Driver::status(cpu, &self.tx, end - 1).is_done() {
                 break;
@@ -99,112 +163,95 @@ impl Driver {
     }
 
     /// Gives the NIC the descriptors of a frame.
-    fn give<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, frame: &Sending) -> Result<(), TransmitBusy> {
+    fn give<C: Cpu>(&mut self, cpu: &mut C, frame: &Sending) -> Result<(), TransmitBusy> {
         let pieces = frame.pieces.iter().filter(|piece| piece.len > 0);
         let count = pieces.clone().count() as u64;
-        if self.tx_tail + count - self.tx_freed > self.tx.entries {
-            self.reclaim(cpu, pool);
-        }
         if self.tx_tail + count - self.tx_freed > self.tx.entries {
             return Err(TransmitBusy);
         }
         cpu.work(self.costs.tx_packet);
+        let tells = self.tx_tail >= self.tx_tells;
+        if tells {
+            self.tx_tells = self.tx_tail + self.tx.entries / TX_TELLING;
+        }
         for (number, piece) in (1..).zip(pieces) {
-            let descriptor =
-                Descriptor { at: piece.at.0, status: Status::given(piece.len, number < count, frame.offload) };
+            let given = Status::given(piece.len, number < count, frame.offload);
+            let status = if tells && number == count { given.telling() } else { given };
             let entry = self.tx.index(self.tx_tail);
-            cpu.store(self.tx.descriptor(entry), descriptor);
+            cpu.store(self.tx.descriptor(entry), Descriptor::new(piece.at.0, status));
             self.tx_tail += 1;
         }
         self.tx_frames.push_back((self.tx_tail, frame.mbuf));
-        self.write(cpu, registers::TX_TAIL, self.tx_tail);
+        self.write(cpu, registers::COMMAND, command::TRANSMIT);
         Ok(())
-    }
-
-    /// The next received frame, if there is one.
-    fn take<C: Cpu>(&mut self, cpu: &mut C) -> Option<Received> {
-        if self.rx_next == self.rx_tail {
-            return None;
-        }
-        let status = Driver::status(cpu, &self.rx, self.rx_next);
-        if !status.is_done() {
-            return None;
-        }
-        let mbuf = self.rx_buffers.pop_front()?;
-        self.rx_next += 1;
-        cpu.work(self.costs.rx_packet);
-        // The kernel's own description of the packet.
-        cpu.store(mbuf, status.0);
-        cpu.store(mbuf + CACHE_LINE_BYTES, status.0);
-        Some(Received {
-            mbuf,
-            head: Segment { at: data_of(mbuf), len: status.bytes() },
-            deferred: None,
-            flags: status.flags(),
-        })
     }
 }
 
 impl DriverState for Driver {
     fn buffers_held(&self) -> u64 {
-        (self.rx_buffers.len() + self.tx_frames.len()) as u64
+        (self.rx_buffers.len() + self.backlog.len() + self.tx_frames.len()) as u64
     }
 }
 
 impl<C: Cpu> KernelDriver<C> for Driver {
-    fn start(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+    fn start(&mut self, cpu: &mut C, pool: &mut SlabCache) {
         self.refill(cpu, pool);
-        self.tell(cpu);
-        self.write(cpu, registers::MASK, events::ALL);
+        self.set_mask(cpu, events::ALL);
+        self.write(cpu, registers::COMMAND, command::RECEIVE);
     }
 
+    /// The interrupt handler (`ns83820_do_isr`). What it does with buffers is left to the poll that follows.
     fn interrupt(&mut self, cpu: &mut C) -> bool {
-        let status = cpu.mmio_read(Register { device: self.device, index: registers::STATUS });
-        if status & events::ALL != 0 {
-            self.write(cpu, registers::MASK, 0);
+        let status = self.read(cpu, registers::STATUS);
+        self.rx_idle |= status & events::RECEIVE_IDLE != 0;
+        if status & events::RECEIVED != 0 {
+            self.scheduled = true;
+            self.set_mask(cpu, self.mask & !events::RECEIVED);
         }
-        status & events::ALL != 0
-    }
-
-    fn poll(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>, budget: usize) -> bool {
-        let lock = self.tx_lock;
-        lock.hold(cpu, |cpu| self.reclaim(cpu, pool));
-        for _ in 0..budget {
-            let Some(packet) = self.take(cpu) else {
-                // What comes from here on is an event again.
-                self.refill(cpu, pool);
-                self.tell(cpu);
-                cpu.work(self.costs.burst);
-                if self.rx_tail == self.rx_next {
-                    // Buffers come back from the stack, and no interrupt says so.
-                    return true;
-                }
-                self.write(cpu, registers::MASK, events::ALL);
-                return false;
-            };
-            received.push(packet);
-            self.refill(cpu, pool);
-            if self.rx_tail - self.rx_told >= REFILL_BATCH {
-                self.tell(cpu);
+        if status & events::TRANSMIT_IDLE != 0 {
+            // The NIC may have looked before it was given more.
+            let stopped_at = self.read(cpu, registers::TX_POINTER);
+            if stopped_at != self.tx.index(self.tx_tail) {
+                self.write(cpu, registers::COMMAND, command::TRANSMIT);
             }
         }
-        true
+        self.tx_done |= status & (events::TRANSMITTED | events::TRANSMIT_IDLE) != 0;
+        status != 0
+    }
+
+    fn poll(&mut self, cpu: &mut C, pool: &mut SlabCache, received: &mut Vec<Received>, budget: usize) -> bool {
+        if std::mem::take(&mut self.tx_done) {
+            let lock = self.tx_lock;
+            lock.hold(cpu, |cpu| self.reclaim(cpu, pool));
+        }
+        if self.rx_idle || self.rx_tail == self.rx_next {
+            self.refill(cpu, pool);
+        }
+        // The soft interrupt of the stack goes before that of tasklets.
+        if self.backlog.is_empty() && self.scheduled {
+            self.run_tasklet(cpu, pool);
+        }
+        let count = budget.min(self.backlog.len());
+        received.extend(self.backlog.drain(..count));
+        // Buffers come back from the stack, and no interrupt says so.
+        let starved = self.rx_tail == self.rx_next;
+        starved || self.scheduled || !self.backlog.is_empty()
     }
 
     fn transmit(
         &mut self,
         cpu: &mut C,
-        pool: &mut PoolCache,
+        _pool: &mut SlabCache,
         frame: &Sending,
         _core: usize,
     ) -> Result<(), TransmitBusy> {
         let lock = self.tx_lock;
-        lock.hold(cpu, |cpu| self.give(cpu, pool, frame))
+        lock.hold(cpu, |cpu| self.give(cpu, frame))
     }
 
     fn between(&self, cpu: &mut C) -> Between {
         let given = self.rx_next..self.rx_tail;
         let done = given.filter(|&at| Driver::status(cpu, &self.rx, at).is_done());
-        Between { in_memory: done.count() as u64, ..Between::default() }
+        Between { in_memory: (done.count() + self.backlog.len()) as u64, ..Between::default() }
     }
 }

@@ -3,18 +3,21 @@
 //! register reads.
 //!
 //! ```text
-//!   driver ── descriptors ─► list in host memory ── read by lines ──► NIC
-//!   driver ── tail (posted register write) ─────────────────────────► NIC
-//!   driver ◄─ descriptor written back ◄── data ◄── FIFO ◄──────────── NIC
+//!   driver ── descriptors ─► list in host memory ── one at a time ──► NIC
+//!   driver ── command (register write) ─────────────────────────────► NIC
+//!   driver ◄─ status written back ◄─── data ◄── FIFO ◄─────────────── NIC
 //!   driver ◄─ interrupt, 10 us after the first event ◄─────────────── NIC
 //!   driver ── status (register read) ───────────────────────────────► NIC
 //! ```
 //!
-//! The paper does not say how far DMA transfers overlap. Here the NIC fetches a line of
-//! descriptors at a time ahead of need, writes are posted, and the data of one frame is requested
-//! while that of the frame before is on its way.
+//! It is a National DP83820 as M5 models it (section 3.2, figure 3.2; M5's `dev/ns_gige.cc`): each direction has a state
+//! machine that reads a descriptor, moves a packet's data and writes the status, strictly one after the other, and waits
+//! until each is complete: a write, too, until memory has answered. Both have one way to memory, which carries one
+//! transfer at a time; where both wait for it, they take turns. A machine that finds a descriptor that is not given stops,
+//! says so by an event, and goes on by a command.
 
 mod driver;
+mod interrupts;
 mod layout;
 mod nic;
 #[cfg(test)]
@@ -23,7 +26,7 @@ mod tests;
 use nicforge_platform::{Addr, AddressSpace, Owner};
 
 pub use driver::Driver;
-pub use layout::{Descriptor, Status, events, registers};
+pub use layout::{Descriptor, Status, command, events, registers};
 pub use nic::Nic;
 
 use super::{KernelPlan, SharedLock};

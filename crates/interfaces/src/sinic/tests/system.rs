@@ -3,16 +3,14 @@
 
 use std::collections::VecDeque;
 
-use nicforge_nic::{DriverCosts, Pool, PoolCache, Segment, TxOffload, data_of};
-use nicforge_platform::sim::{
-    DeviceReader, Devices, DmaPort, Host, Lent, MmioWrite, SimCore, SimCpu, SimDma, test_hardware,
-};
+use nicforge_nic::{DriverCosts, Pool, Segment, TxOffload, data_of};
+use nicforge_platform::sim::{DeviceReader, Devices, DmaPort, Host, Lent, MmioWrite, SimCore, SimDma, test_hardware};
 use nicforge_platform::{Addr, AddressSpace, Cpu, Owner, Register};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
 
 use super::{Nic, frame};
 use crate::InterfaceError;
-use crate::kernel::{KernelDriver, KernelNic, KernelPlan, Received, Sending};
+use crate::kernel::{KernelDriver, KernelNic, KernelPlan, Received, Sending, SlabCache, Slabs};
 use crate::sinic::Options;
 
 /// The device with its link, and the register writes on their way to it.
@@ -70,9 +68,8 @@ pub struct System<D, N = Nic> {
     core: Lent<SimCore>,
     device: Device<N>,
     pub driver: D,
-    cache: PoolCache,
-    pool: Pool,
-    buffers: usize,
+    cache: SlabCache,
+    slabs: Slabs,
     now: Time,
     polls: bool,
     seen_interrupts: u64,
@@ -101,6 +98,7 @@ pub fn plan(options: &Options) -> KernelPlan {
         tx_fifo: Bytes(32 << 10),
         interrupt_delay: Time::from_us(10),
         costs: DriverCosts::default(),
+        write_wait: Cycles(0),
         sinic: options.clone(),
     }
 }
@@ -115,7 +113,8 @@ impl<D: for<'a> KernelDriver<DeviceReader<'a>>, N: KernelNic<SimDma> + std::fmt:
     pub fn with_buffers(options: &Options, build: Build<D, N>, buffers: usize) -> System<D, N> {
         let mut space = AddressSpace::default();
         let pool = Pool::new(&mut space, buffers);
-        let cache = PoolCache::new(&mut space, pool, 4, Cycles(1));
+        let slabs = Slabs::new(&mut space, pool, 1);
+        let cache = SlabCache::new(&mut space, &slabs, Cycles(1));
         let user = space.data(4096, 64);
         let (mut nic, driver) = build(&plan(options), &mut space).unwrap();
         nic.set_memory_end(Addr(space.end()));
@@ -136,21 +135,19 @@ impl<D: for<'a> KernelDriver<DeviceReader<'a>>, N: KernelNic<SimDma> + std::fmt:
             core,
             driver,
             cache,
-            pool,
-            buffers,
+            slabs,
             now: Time::ZERO,
             polls: false,
             seen_interrupts: 0,
             hands: Vec::new(),
             user,
         };
-        pool.start(&mut *SimCpu::on(&mut system.host, &mut system.core));
         system.on_core(|cpu, driver, cache| driver.start(cpu, cache));
         system
     }
 
     /// The core does something.
-    fn on_core<T>(&mut self, step: impl FnOnce(&mut DeviceReader<'_>, &mut D, &mut PoolCache) -> T) -> T {
+    fn on_core<T>(&mut self, step: impl FnOnce(&mut DeviceReader<'_>, &mut D, &mut SlabCache) -> T) -> T {
         self.core.idle_until(self.now);
         self.core.begin_burst();
         let mut cpu = DeviceReader::on(&mut self.host, &mut self.core, &mut self.device);
@@ -307,9 +304,7 @@ impl<D: for<'a> KernelDriver<DeviceReader<'a>>, N: KernelNic<SimDma> + std::fmt:
         assert_eq!((between.in_memory, between.deferred), (0, 0));
         let counted = self.device.nic.counters();
         assert!(counted.iter().all(|&(_, count)| count == 0), "{counted:?}");
-        let pool = self.pool;
-        let shared = self.on_core(|cpu, _, _| pool.available(cpu));
-        let held = shared + self.cache.len() as u64 + self.driver.buffers_held();
-        assert_eq!(held, self.buffers as u64, "buffers lost or made");
+        let held = self.slabs.free() + self.cache.len() as u64 + self.driver.buffers_held();
+        assert_eq!(held, self.slabs.count(), "buffers lost or made");
     }
 }

@@ -76,7 +76,8 @@ sections! {
         tx_fifo_kib: "KiB", KIB, "transmit FIFO";
         interrupt_delay_ns: "ns", NS, "from the first event to the interrupt";
         response_ns: "ns", NS, "a chip's answer to a register access";
-        entries: "descriptors", Allowed::Whole(8, 65536), "descriptors of each list";
+        rx_entries: "descriptors", Allowed::Whole(8, 65536), "descriptors of the receive list";
+        tx_entries: "descriptors", Allowed::Whole(8, 65536), "descriptors of the transmit list";
     }
 
     /// `[sinic]`: the configuration of a SINIC (appendix A.4).
@@ -116,6 +117,7 @@ sections! {
     /// `[interrupts]`.
     Interrupts {
         cpu_die_bridges: "bridges", BRIDGES, "bridges to the interrupt controller";
+        controller_accesses: "accesses", Allowed::Whole(1, 64), "accesses to it for an interrupt";
     }
 
     /// `[placements.…]`.
@@ -246,7 +248,8 @@ impl Nic {
             tx_fifo: self.tx_fifo_kib.kib(),
             interrupt_delay: self.interrupt_delay_ns.ns(),
             response: self.response_ns.ns(),
-            entries: self.entries.count(),
+            rx_entries: self.rx_entries.count(),
+            tx_entries: self.tx_entries.count(),
         }
     }
 }
@@ -275,6 +278,7 @@ impl Kernel {
         KernelCosts {
             interrupt: self.interrupt_cycles.cycles(),
             controller: Cycles(0),
+            controller_accesses: 0,
             rx_data: self.rx_data_cycles.cycles(),
             rx_ack: self.rx_ack_cycles.cycles(),
             tx_data: self.tx_data_cycles.cycles(),

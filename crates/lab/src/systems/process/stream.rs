@@ -21,7 +21,10 @@ pub struct Stream {
     direction: Direction,
     share: Share,
     current: usize,
-    buffer: Addr,
+    /// Buffers side by side, one for each call in turn, as netperf has them.
+    buffers: Addr,
+    count: u64,
+    calls: u64,
     /// Bytes of one call.
     len: u64,
     /// Its own work for each call.
@@ -29,9 +32,17 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Over the connections of `share`, with calls of `len` bytes at `buffer`.
-    pub fn new(direction: Direction, share: Share, buffer: Addr, len: u64, work: Cycles) -> Stream {
-        Stream { direction, share, current: share.process, buffer, len, work }
+    /// Over the connections of `share`, with calls of `len` bytes at `buffers`, as many as netperf has for sockets of
+    /// `socket` bytes.
+    pub fn new(direction: Direction, share: Share, buffers: Addr, len: u64, socket: u64, work: Cycles) -> Stream {
+        let count = Stream::memory_bytes(len, socket) / len;
+        Stream { direction, share, current: share.process, buffers, count, calls: 0, len, work }
+    }
+
+    /// Bytes of the buffers: as many as fit what Linux says that a socket has, which is twice what was asked for, and one
+    /// (netperf 2.4: `send_width`, `recv_width`). Linux takes at most a byte less than 256 KiB here, so none fits exactly.
+    pub fn memory_bytes(len: u64, socket: u64) -> u64 {
+        (2 * socket).div_ceil(len).max(2) * len
     }
 
     /// The next call.
@@ -44,9 +55,11 @@ impl Stream {
             _ => {}
         }
         let (connection, len) = (self.current, self.len);
+        let buffer = self.buffers + self.calls % self.count * len;
+        self.calls += 1;
         match self.direction {
-            Direction::Out => Call::Send { connection, from: self.buffer, len, gives_way: false },
-            Direction::In => Call::Receive { connection, to: self.buffer, len, all: false },
+            Direction::Out => Call::Send { connection, from: buffer, len, gives_way: false },
+            Direction::In => Call::Receive { connection, to: buffer, len, all: false },
         }
     }
 }

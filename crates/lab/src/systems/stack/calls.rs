@@ -55,7 +55,7 @@ impl Kernel {
         call
     }
 
-    fn copy_work(&self, bytes: u64) -> Cycles {
+    pub(super) fn copy_work(&self, bytes: u64) -> Cycles {
         Cycles((bytes as f64 / self.costs.copy_bytes_per_cycle) as u64)
     }
 
@@ -72,7 +72,7 @@ impl Kernel {
         let processor = &mut self.processors[core];
         let room = connection.engine.writable() as u64;
         let left = (len - processor.moved).min(STEP_BYTES);
-        let to = connection.send.room(left.min(room));
+        let to = connection.send.room(cpu, &mut processor.pool, left.min(room));
         if to.len == 0 {
             if gives_way && connection.engine.readable() > 0 {
                 let moved = processor.moved;

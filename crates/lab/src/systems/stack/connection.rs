@@ -17,6 +17,13 @@ const CONTROL_LINES: u64 = 4;
 /// Connections are opened when all NICs are surely up: a lost first segment costs a second.
 const OPENS_AT: Time = Time::from_us(200);
 
+/// Payload of a full segment: what IPv4 and TCP headers leave.
+fn segment_bytes(plan: &ConnectionPlan) -> u64 {
+    const HEADERS: u64 = 40;
+    const TIMESTAMPS: u64 = 12;
+    plan.mtu as u64 - HEADERS - if plan.tcp.timestamps { TIMESTAMPS } else { 0 }
+}
+
 /// What a connection is made from.
 #[derive(Clone, Debug)]
 pub struct ConnectionPlan {
@@ -75,7 +82,7 @@ impl Connection {
         Connection {
             engine,
             receive: ReceiveQueue::default(),
-            send: SendBuffer::new(space, plan.buffer_bytes),
+            send: SendBuffer::new(segment_bytes(plan)),
             control: space.data(CONTROL_LINES * CACHE_LINE_BYTES, CACHE_LINE_BYTES),
             due: if plan.opens { OPENS_AT } else { Time::NEVER },
             held_back: false,

@@ -117,6 +117,8 @@ impl Kernel {
         let now = cpu.now();
         let headers = &segment.headers[..segment.headers_len];
         let wanted = connection.engine.receive(now, headers, segment.payload);
+        let unacknowledged = connection.engine.unacknowledged() as u64;
+        connection.send.release(cpu, &mut self.processors[core].pool, unacknowledged);
         let not_needed = match segment.payload {
             len if wanted => {
                 let skip = (ETHERNET_HEADER_LEN + segment.headers_len) as u32;

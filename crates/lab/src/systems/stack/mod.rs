@@ -59,8 +59,10 @@ pub struct Gateway {
 pub struct KernelCosts {
     /// Taking an interrupt and returning from it.
     pub interrupt: Cycles,
-    /// Asking the interrupt controller which device it was.
+    /// An access to the interrupt controller.
     pub controller: Cycles,
+    /// Accesses to it for an interrupt: which device it was, masking it, letting it through again.
+    pub controller_accesses: u64,
     /// IP and TCP of a received segment with payload.
     pub rx_data: Cycles,
     /// The same without payload.
@@ -257,7 +259,7 @@ impl Kernel {
         let processor = &mut self.processors[core];
         processor.taken(nic);
         cpu.work(self.costs.interrupt);
-        cpu.work(self.costs.controller);
+        cpu.work(self.costs.controller * self.costs.controller_accesses);
         processor.polling[nic] |= self.drivers[nic].interrupt(cpu);
         if processor.polling[nic] && self.drivers[nic].advice().receive_thread {
             cpu.enter(Part::Stack);
@@ -320,9 +322,10 @@ impl Kernel {
         let processors = self.processors.iter();
         let here: usize = processors.clone().map(Processor::packets_held).sum();
         let at_hand: usize = processors.map(|processor| processor.pool.len()).sum();
-        let unread: usize = self.connections.iter().map(|connection| connection.receive.len()).sum();
+        let connections = self.connections.iter();
+        let in_sockets: usize = connections.map(|connection| connection.receive.len() + connection.send.len()).sum();
         let drivers: u64 = self.drivers.iter().map(|driver| driver.buffers_held()).sum();
-        (here + at_hand + unread) as u64 + drivers
+        (here + at_hand + in_sockets) as u64 + drivers
     }
 
     /// Whether every process waits, and nothing that would wake it is on its way to it.

@@ -3,7 +3,7 @@
 use nicforge_interfaces::kernel::Sending;
 use nicforge_nic::{Segment, TxOffload, data_of};
 use nicforge_platform::sim::DeviceReader;
-use nicforge_platform::{Cpu, Part};
+use nicforge_platform::{Addr, Cpu, Part, copy};
 use nicforge_units::Time;
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, EthernetView, Ipv4View, MacAddress, TcpFlags, TcpView, ethertype};
 
@@ -51,34 +51,54 @@ impl Kernel {
         });
         let connection = &mut self.connections[number];
         connection.touch(cpu);
-        // Without a buffer the segment is lost, and TCP will send it again.
-        let Some(mbuf) = self.processors[core].pool.take(cpu) else {
-            self.drops.count("no_buffer_to_send");
-            return;
-        };
         let plan = &connection.plan;
-        let headers_len = ETHERNET_HEADER_LEN + segment.headers().len();
-        let at = data_of(mbuf);
-        let headers = cpu.bytes_mut(at, headers_len);
-        write_ethernet(headers, plan.local, plan.remote);
-        headers[ETHERNET_HEADER_LEN..].copy_from_slice(segment.headers());
+        let (nic, headers_len) = (plan.nic, ETHERNET_HEADER_LEN + segment.headers().len());
         let (sequence, flags) = sequence_of(segment.headers());
         if flags.contains(TcpFlags::SYN) {
             connection.send.begin(sequence.wrapping_add(1));
         }
-        let [first, second] = match segment.payload {
-            0 => [Segment::default(); 2],
-            len => connection.send.pieces(sequence, len),
+        let place = if segment.payload > 0 { connection.send.send(sequence, segment.payload) } else { 0 };
+        let pool = &mut self.processors[core].pool;
+        // What the NIC has yet to read is sent again by a copy, as its headers are others.
+        let whole = if segment.payload > 0 { connection.send.whole(place, segment.payload) } else { None };
+        let whole = whole.filter(|part| !pool.is_cloned(part.mbuf));
+        let (mbuf, at) = match whole {
+            // Headers go in front of the payload, and both are one piece.
+            Some(part) => (pool.clone_of(cpu, part.mbuf), Addr(part.at().0 - headers_len as u64)),
+            None => match pool.take(cpu) {
+                Some(mbuf) => (mbuf, data_of(mbuf)),
+                // The segment is lost, and TCP will send it again.
+                None => {
+                    self.drops.count("no_buffer_to_send");
+                    return;
+                }
+            },
         };
-        let headers = Segment { at, len: headers_len as u32 };
+        let headers = cpu.bytes_mut(at, headers_len);
+        write_ethernet(headers, plan.local, plan.remote);
+        headers[ETHERNET_HEADER_LEN..].copy_from_slice(segment.headers());
+        if whole.is_none() && segment.payload > 0 {
+            self.collapse(cpu, number, place, segment.payload, at + headers_len as u64);
+        }
+        let frame = Segment { at, len: headers_len as u32 + segment.payload };
         let sending = Sending {
             mbuf,
-            pieces: [headers, first, second],
+            pieces: [frame, Segment::default(), Segment::default()],
             offload: TxOffload { l3_checksum: true, l4_checksum: true, ..TxOffload::default() },
         };
-        let nic = plan.nic;
         self.counters.packets_out += 1;
         self.transmit(core, cpu, nic, sending);
+    }
+
+    /// Copies payload that lies in several buffers, or begins within one, to one place (`tcp_retrans_try_collapse`).
+    fn collapse(&self, cpu: &mut DeviceReader<'_>, number: usize, place: u64, len: u32, mut to: Addr) {
+        cpu.enter(Part::Copy);
+        for piece in self.connections[number].send.pieces(place, len) {
+            copy(cpu, piece.at, to, piece.len as usize);
+            cpu.work(self.copy_work(piece.len.into()));
+            to = to + u64::from(piece.len);
+        }
+        cpu.enter(Part::Stack);
     }
 
     /// Gives a frame to the driver, or keeps it until there is room.

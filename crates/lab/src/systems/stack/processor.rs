@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 
-use nicforge_interfaces::kernel::{Received, Sending};
-use nicforge_nic::{PoolCache, Segment};
+use nicforge_interfaces::kernel::{Received, Sending, SlabCache};
+use nicforge_nic::Segment;
 use nicforge_units::Time;
 
 use super::{AnyProcess, Call};
@@ -40,7 +40,7 @@ pub(super) struct Handed {
 /// One core's part of the kernel.
 pub struct Processor {
     /// Buffers of packets.
-    pub pool: PoolCache,
+    pub pool: SlabCache,
     /// What runs on it.
     pub process: AnyProcess,
     pub(super) call: Option<Call>,
@@ -74,7 +74,7 @@ pub struct Processor {
 
 impl Processor {
     /// One of a system with `nics` NICs, which runs `process`.
-    pub fn new(pool: PoolCache, process: AnyProcess, nics: usize) -> Processor {
+    pub fn new(pool: SlabCache, process: AnyProcess, nics: usize) -> Processor {
         Processor {
             pool,
             process,

@@ -103,6 +103,19 @@ fn a_publish_follows_the_data_it_announces() {
 }
 
 #[test]
+fn settling_waits_for_the_answer_to_the_last_write() {
+    let mut b = bench();
+    let mut dma = SimDma::on(&mut b.host, &mut b.port, Time::ZERO);
+    dma.write(b.data, &[7; 1500]);
+    // The link has taken it; memory has not.
+    assert_eq!(dma.now(), Time::from_ps(1644 * 64));
+    dma.settle();
+    assert_eq!(dma.now(), Time::from_ps(1644 * 64) + Time::from_ns(600));
+    dma.settle();
+    assert_eq!(dma.now(), Time::from_ps(1644 * 64) + Time::from_ns(600));
+}
+
+#[test]
 fn adjacent_entries_go_by_one_write_and_are_announced_each() {
     let mut b = bench();
     let mut dma = SimDma::on(&mut b.host, &mut b.port, Time::ZERO);
