@@ -9,11 +9,11 @@ fn settings(workload: &str) -> Settings {
     whole_systems::settings(workload, "sinic", "OCC")
 }
 
-/// Eight windows of 256 KiB overflow a FIFO of 512 KiB when all connections begin at once, and without selective
+/// Sixteen windows of 256 KiB overflow a FIFO of 512 KiB when all connections begin at once, and without selective
 /// acknowledgments every one of them loses so much that it waits for its timer.
 fn overflowing() -> Settings {
     let settings = settings("tcp_receive").with("loss_recovery", "new_reno").with("tcp_initial_window", 100);
-    settings.with("streams", 8).with("cpu_ghz", 2.0).with("warmup_ms", 20.0).with("window_ms", 20.0)
+    settings.with("streams", 16).with("cpu_ghz", 2.0).with("warmup_ms", 20.0).with("window_ms", 20.0)
 }
 
 #[test]

@@ -9,10 +9,15 @@ use nicforge_lab::settings::Settings;
 
 static MACHINE: LazyLock<Machine> = LazyLock::new(|| {
     let text = include_str!("../../../../machines/xeon-4216-cx5.toml");
-    parse_machine(text, Path::new("xeon-4216-cx5.toml")).expect("the shipped machine")
+    let mut machine = parse_machine(text, Path::new("xeon-4216-cx5.toml")).expect("the shipped machine");
+    // So much that the tests' rates overload cores, whatever the machine's fit says.
+    for app in ["nat", "lb", "synthetic"] {
+        machine.work_cycles.insert(app.to_owned(), 1450);
+    }
+    machine
 });
 
-/// The shipped machine.
+/// The shipped machine, whose applications have more work.
 pub fn machine() -> &'static Machine {
     &MACHINE
 }
