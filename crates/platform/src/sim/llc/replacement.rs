@@ -107,6 +107,6 @@ impl Ages {
             return YOUNG;
         }
         self.state = self.state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        if (self.state >> 16) % self.one_young_in == 0 { YOUNG } else { OLDEST }
+        if (self.state >> 16).is_multiple_of(self.one_young_in) { YOUNG } else { OLDEST }
     }
 }
