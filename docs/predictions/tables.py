@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Writes the tables of docs/predictions anew, from the reports of runs.
 
-    cargo run --release -- run scenarios/paper/rxb-10.toml --out out/rxb-10          # and so on
+    cargo run --release -- run scenarios/paper/rxb-10.toml          # and so on
     docs/predictions/tables.py out [out/members/a out/members/b ...]
 
 The first folder has a folder for each scenario. The further ones have the same of the members of the machine's
-calibrated set. In each page of a scenario that has run, the first table becomes that of the run's points. A value has the 95 % interval of its run behind ±, and its range over the members in brackets, where
-they have run.
+calibrated set. In each page of a scenario that has run, the first table becomes that of the run's points. A
+value has the 95 % interval of its run behind ±, and its range over the members in brackets, where they have run.
 """
 
 import json
@@ -15,7 +15,7 @@ import statistics
 import sys
 from pathlib import Path
 
-ROWS_MAX = 48
+ROWS_MAX = 64
 PAGES = Path(__file__).parent
 
 
@@ -116,18 +116,24 @@ def table(report, members):
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
+def report_in(folder, scenario):
+    for path in (folder / scenario / "latest" / "report.json", folder / scenario / "report.json"):
+        if path.exists():
+            return json.loads(path.read_text())
+    return None
+
+
 def main(folders):
     if not folders:
         sys.exit(__doc__)
     out, *others = [Path(folder) for folder in folders]
     for page in sorted(PAGES.glob("*.md")):
-        path = out / page.stem / "report.json"
-        if not path.exists():
+        report = report_in(out, page.stem)
+        if report is None:
             continue
-        read = lambda folder: json.loads((folder / page.stem / "report.json").read_text())
-        members = [read(folder) for folder in others if (folder / page.stem / "report.json").exists()]
+        members = [member for member in (report_in(folder, page.stem) for folder in others) if member]
         text = page.read_text()
-        made, found = re.subn(r"(?:^\|.*\n)+", lambda _: table(read(out), members), text, count=1, flags=re.M)
+        made, found = re.subn(r"(?:^\|.*\n)+", lambda _: table(report, members), text, count=1, flags=re.M)
         if found:
             page.write_text(made)
             print(page)
