@@ -27,6 +27,17 @@ fn the_same_point_measures_the_same_and_time_adds_up() {
 }
 
 #[test]
+fn a_precision_lets_the_data_decide_on_the_window() {
+    let settings = settings("tcp_receive", "HTE");
+    let precise = run_on(&machine(), &settings.clone().with("precision", 0.01).with("max_window_ms", 200.0));
+    assert!(precise.simulated > run_on(&machine(), &settings).simulated);
+    assert_eq!(precise.steadiness.precision_missed, None);
+    let interval = &precise.intervals["bandwidth_gbps"];
+    assert!(interval.half_width < 0.01 * interval.mean, "{interval:?}");
+    assert!(precise.intervals.contains_key("cpu_time.driver"), "{:?}", precise.intervals.keys());
+}
+
+#[test]
 fn a_stream_arrives_as_it_was_sent_whatever_the_link_does() {
     let clean = measure(&settings("tcp_receive", "OCC"));
     for streams in [1, 3] {

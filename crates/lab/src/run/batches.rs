@@ -92,7 +92,7 @@ fn collect(prefix: &str, tree: &Value, found: &mut BTreeMap<String, f64>) {
 }
 
 /// What leads the tables: answers, tuples, payload or frames.
-fn main_metric(metrics: &Metrics) -> (&'static str, f64) {
+pub fn main_metric(metrics: &Metrics) -> (&'static str, f64) {
     let options =
         [("rpc_mps", metrics.rpc_mps), ("tuples_mps", metrics.tuples_mps), ("bandwidth_gbps", metrics.bandwidth_gbps)];
     let found = options.into_iter().find_map(|(key, value)| Some((key, value?)));

@@ -3,7 +3,7 @@
 use nicforge_record::Metrics;
 use nicforge_units::Time;
 
-use super::batches::{CORRELATED, drift, intervals};
+use super::batches::{CORRELATED, drift, intervals, main_metric};
 use crate::run::options::{PrecisionOptions, WindowOptions};
 use crate::settings::Settings;
 
@@ -63,7 +63,8 @@ impl Goal {
     pub fn missed_by(self, batches: &[Metrics]) -> Option<f64> {
         let intervals = intervals(batches);
         let mut worst: Option<f64> = None;
-        for key in ["throughput_gbps", "latency_us.mean"] {
+        let main = batches.first().map_or("throughput_gbps", |batch| main_metric(batch).0);
+        for key in [main, "latency_us.mean"] {
             let Some(interval) = intervals.get(key) else {
                 continue;
             };

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!   build.rs: machine + settings ─► World     world/: who is next
-//!   window.rs: warm-up, window     measure.rs: counters at both its ends ─► Metrics     search.rs: RFC 2544
+//!   window.rs, between.rs: warm-up, window     measure.rs: counters at both its ends ─► Metrics     search.rs: RFC 2544
 //! ```
 
 mod app;
 pub(crate) mod batches;
+pub(crate) mod between;
 mod build;
 mod by_core;
 mod co_runner;

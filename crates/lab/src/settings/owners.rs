@@ -184,6 +184,7 @@ impl<'a> Chosen<'a> {
         self.link();
         self.add::<Warmup>();
         self.add::<WindowOptions>();
+        self.add::<PrecisionOptions>();
     }
 
     fn storm(&mut self) {
@@ -195,6 +196,7 @@ impl<'a> Chosen<'a> {
         self.add::<SwitchOptions>();
         self.add::<Warmup>();
         self.add::<WindowOptions>();
+        self.add::<PrecisionOptions>();
     }
 
     fn link(&mut self) {
@@ -211,6 +213,7 @@ impl<'a> Chosen<'a> {
         self.link();
         self.add::<Warmup>();
         self.add::<WindowOptions>();
+        self.add::<PrecisionOptions>();
         self.add_if::<Streams>(!initiator);
         self.add_if::<Iscsi>(initiator);
         self.add_if::<Web>(workload == Workload::WebServer);

@@ -4,21 +4,18 @@ use std::collections::BTreeMap;
 
 use nicforge_nic::DropCounters;
 use nicforge_platform::sim::CoreCycles;
-use nicforge_record::{CoreFigures, Metrics, Steadiness, TupleTimes};
+use nicforge_record::{CoreFigures, Metrics, TupleTimes};
 use nicforge_units::Time;
 
 use super::build::{Storm, build};
 use super::topology::{Kind, kind_of};
 use super::worker::Counts;
 use crate::machine::Machine;
-use crate::run::batches::{between_cuts, intervals, judge};
-use crate::run::options::{Warmup, WindowOptions};
+use crate::run::batches::intervals;
+use crate::run::between::{Counting, count_window};
 use crate::run::{PointRun, Progress, RunError, RunIo, write_capture};
 use crate::settings::Settings;
 use crate::world::core_time::Cores;
-
-/// How often progress is told.
-const STEPS: u64 = 20;
 
 /// Runs one point.
 ///
@@ -35,51 +32,52 @@ pub(crate) fn run_point(
     if io.pcap_out.is_some() {
         storm.world.capture_switch();
     }
-    let warm = Time::from_seconds(settings.read::<Warmup>().warmup_ms * 1e-3);
-    let ends = warm + Time::from_seconds(settings.read::<WindowOptions>().window_ms * 1e-3);
-    let mut run = |storm: &mut Storm, from: Time, until: Time, each: &mut dyn FnMut(&Storm, Time)| {
-        for step in 1..=STEPS {
-            let part = Time::from_ps((until - from).as_ps() / STEPS * step);
-            let to = if step == STEPS { until } else { from + part };
-            storm.world.run_until(to)?;
-            progress(to.as_seconds() / ends.as_seconds(), storm.world.arrived());
-            each(storm, to);
-        }
-        Ok::<_, RunError>(())
-    };
-    run(&mut storm, Time::ZERO, warm, &mut |_, _| {})?;
-    let before = Snapshot::of(&storm, warm);
-    let mut cuts = Vec::new();
-    run(&mut storm, warm, ends, &mut |storm, now| cuts.push((now, Snapshot::of(storm, now))))?;
-    let after = Snapshot::of(&storm, ends);
+    let counted = count_window(&mut storm, settings, progress)?;
+    let (before, after, seconds) = (&counted.before, &counted.after, counted.seconds());
     check(&mut storm)?;
     if let Some(path) = &io.pcap_out {
         write_capture(path, storm.world.take_capture())?;
     }
     let moved = after.counts.taken > before.counts.taken;
     let standstill = (!moved).then(|| "no worker took a tuple in the window".to_owned());
-    let seconds = (ends - warm).as_seconds();
-    let of_batches = between_cuts((warm, &before), &cuts, metrics);
-    let mut steadiness = Steadiness { standstill, ..Steadiness::default() };
-    judge(&mut steadiness, &of_batches);
     Ok(PointRun {
-        intervals: intervals(&of_batches),
+        intervals: intervals(&counted.batches),
         metrics: Metrics {
-            emulator_busy_fraction: emulators_busy(&storm, &before, &after, seconds),
-            ..metrics(&before, &after, seconds)
+            emulator_busy_fraction: emulators_busy(&storm, before, after, seconds),
+            ..metrics(before, after, seconds)
         },
-        cores: cores(&storm, &before, &after, seconds),
+        cores: cores(&storm, before, after, seconds),
         stages: Vec::new(),
-        simulated: ends,
-        steadiness,
+        simulated: counted.ended,
+        steadiness: counted.steadiness(standstill),
         timeline: Vec::new(),
         switches: Vec::new(),
         trace: None,
     })
 }
 
+impl Counting for Storm {
+    type Snapshot = Snapshot;
+
+    fn run_until(&mut self, to: Time) -> Result<(), RunError> {
+        self.world.run_until(to)
+    }
+
+    fn packets(&mut self) -> u64 {
+        self.world.arrived()
+    }
+
+    fn snapshot(&mut self, now: Time) -> Snapshot {
+        Snapshot::of(self, now)
+    }
+
+    fn metrics(&mut self, _: &Settings, (before, after): (&Snapshot, &Snapshot), seconds: f64) -> Metrics {
+        metrics(before, after, seconds)
+    }
+}
+
 /// Everything that is counted, at one time, over all machines.
-struct Snapshot {
+pub(crate) struct Snapshot {
     counts: Counts,
     /// Tuples that counters took: what was written and counted.
     counted: u64,

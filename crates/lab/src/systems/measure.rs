@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nicforge_nic::DropCounters;
 use nicforge_platform::Part;
 use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters, SimCore};
-use nicforge_record::{CpuTime, Metrics, Steadiness, drop_fraction};
+use nicforge_record::{CpuTime, Metrics, drop_fraction};
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 
 use super::build::{Systems, build};
@@ -13,15 +13,14 @@ use super::stack::KernelCounters;
 use super::standstill;
 use super::system::System;
 use crate::machine::Machine;
-use crate::run::batches::{between_cuts, intervals, judge};
-use crate::run::options::{Run, Warmup, WindowOptions, Workload};
+use crate::run::batches::intervals;
+use crate::run::between::{Counting, count_window};
+use crate::run::options::{Run, Workload};
 use crate::run::{PointRun, Progress, RunError};
 use crate::settings::Settings;
 use crate::world::Host;
 use crate::world::device::Count;
 
-/// How often progress is told.
-const STEPS: u64 = 20;
 /// Payload that a miss is counted for.
 const KB: f64 = 1024.0;
 
@@ -40,53 +39,47 @@ pub(crate) fn run_point(
 
 /// Runs `world` and measures it.
 pub(super) fn measure(mut systems: Systems, settings: &Settings, progress: Progress<'_>) -> Result<PointRun, RunError> {
-    let warm = Time::from_seconds(settings.read::<Warmup>().warmup_ms * 1e-3);
-    let ends = warm + Time::from_seconds(settings.read::<WindowOptions>().window_ms * 1e-3);
-    let mut run = |systems: &mut Systems, from: Time, until: Time, each: &mut dyn FnMut(&mut Systems, Time)| {
-        for step in 1..=STEPS {
-            let part = (until - from).as_ps() / STEPS * step;
-            let to = if step == STEPS { until } else { from + Time::from_ps(part) };
-            systems.world.run_until(to)?;
-            let share = to.as_seconds() / ends.as_seconds();
-            progress(share, packets(systems));
-            each(systems, to);
-        }
-        Ok::<_, RunError>(())
-    };
-    run(&mut systems, Time::ZERO, warm, &mut |_, _| {})?;
-    let before = Snapshot::of(&mut systems.world.hosts[0], &systems.systems[0], warm);
-    let stood = standstill::is_for_ever(&systems);
-    let mut cuts = Vec::new();
-    run(&mut systems, warm, ends, &mut |systems, now| {
-        cuts.push((now, Snapshot::of(&mut systems.world.hosts[0], &systems.systems[0], now)));
-    })?;
-    let after = Snapshot::of(&mut systems.world.hosts[0], &systems.systems[0], ends);
+    let counted = count_window(&mut systems, settings, progress)?;
+    let (before, after) = (&counted.before, &counted.after);
     check(&mut systems)?;
-    let spent = spent(&before, &after, ends - warm)?;
+    spent(before, after)?;
     let moved = after.kernel.payload() > before.kernel.payload();
-    if !moved && stood && standstill::is_for_ever(&systems) {
-        return Err(systems.world.stuck(ends));
+    if !moved && before.stands_for_ever && standstill::is_for_ever(&systems) {
+        return Err(systems.world.stuck(counted.ended));
     }
-    let of_batches = between_cuts((warm, &before), &cuts, metrics);
-    let mut steadiness = Steadiness {
-        standstill: (!moved).then(|| standstill::explain(&systems, ends, &after.drops)),
-        ..Steadiness::default()
-    };
-    judge(&mut steadiness, &of_batches);
+    let standstill = (!moved).then(|| standstill::explain(&systems, counted.ended, &after.drops));
     Ok(PointRun {
-        intervals: intervals(&of_batches),
-        metrics: Metrics {
-            cpu_time: Some(cpu_time(&spent, settings)),
-            ..metrics(&before, &after, (ends - warm).as_seconds())
-        },
+        intervals: intervals(&counted.batches),
+        metrics: metrics(before, after, settings, counted.seconds()),
         cores: Vec::new(),
         stages: Vec::new(),
-        simulated: ends,
-        steadiness,
+        simulated: counted.ended,
+        steadiness: counted.steadiness(standstill),
         timeline: Vec::new(),
         switches: Vec::new(),
         trace: None,
     })
+}
+
+impl Counting for Systems {
+    type Snapshot = Snapshot;
+
+    fn run_until(&mut self, to: Time) -> Result<(), RunError> {
+        self.world.run_until(to)
+    }
+
+    fn packets(&mut self) -> u64 {
+        packets(self)
+    }
+
+    fn snapshot(&mut self, now: Time) -> Snapshot {
+        let stands_for_ever = standstill::is_for_ever(self);
+        Snapshot { stands_for_ever, ..Snapshot::of(&mut self.world.hosts[0], &self.systems[0], now) }
+    }
+
+    fn metrics(&mut self, settings: &Settings, (before, after): (&Snapshot, &Snapshot), seconds: f64) -> Metrics {
+        metrics(before, after, settings, seconds)
+    }
 }
 
 /// Packets that stacks handled so far.
@@ -109,7 +102,10 @@ fn check(systems: &mut Systems) -> Result<(), RunError> {
 }
 
 /// Everything that is counted, at one time.
-struct Snapshot {
+pub(crate) struct Snapshot {
+    now: Time,
+    /// No process will ever run again.
+    stands_for_ever: bool,
     kernel: KernelCounters,
     cores: Vec<CoreSnapshot>,
     memory: MemoryCounters,
@@ -153,6 +149,8 @@ impl Snapshot {
             sent += tally.sent;
         }
         Snapshot {
+            now,
+            stands_for_ever: false,
             kernel: kernel.counters,
             cores: host.cores.iter().map(|core| CoreSnapshot::of(&core.sim, now)).collect(),
             memory: host.machine.hierarchy.counters(),
@@ -165,7 +163,7 @@ impl Snapshot {
     }
 }
 
-fn metrics(before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
+fn metrics(before: &Snapshot, after: &Snapshot, settings: &Settings, seconds: f64) -> Metrics {
     let since = |get: fn(&Snapshot) -> u64| (get(after) - get(before)) as f64;
     let payload = since(|at| at.kernel.payload());
     let memory = after.memory.since(&before.memory);
@@ -186,6 +184,7 @@ fn metrics(before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
         pcie_read_us: share(since(|at| at.dma.read_time_ps) * 1e-6, since(|at| at.dma.reads)),
         bandwidth_gbps: Some(payload * 8e-9 / seconds),
         misses_per_kb: share(misses as f64 * KB, payload),
+        cpu_time: spent(before, after).ok().map(|spent| cpu_time(&spent, settings)),
         interrupts_khz: Some(since(|at| at.kernel.interrupts) * 1e-3 / seconds),
         ..Metrics::default()
     }
@@ -196,7 +195,8 @@ fn metrics(before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
 ///
 /// # Errors
 /// When it is not the window.
-fn spent(before: &Snapshot, after: &Snapshot, window: Time) -> Result<Vec<CoreCycles>, RunError> {
+fn spent(before: &Snapshot, after: &Snapshot) -> Result<Vec<CoreCycles>, RunError> {
+    let window = after.now - before.now;
     let cores = after.cores.iter().zip(&before.cores).enumerate();
     let of = |(core, (after, before)): (usize, (&CoreSnapshot, &CoreSnapshot))| {
         let spent = after.spent.since(&before.spent);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use nicforge_nic::DropCounters;
 use nicforge_platform::sim::CoreCycles;
-use nicforge_record::{CoreFigures, Metrics, Steadiness, Switch};
+use nicforge_record::{CoreFigures, Metrics, Switch};
 use nicforge_units::Time;
 
 use super::build::{Carried, Rpcs, Software, build};
@@ -13,8 +13,8 @@ use super::options::RpcOptions;
 use super::program::{SharedApp, SharedService};
 use super::records::SharedRecords;
 use crate::machine::Machine;
-use crate::run::batches::{between_cuts, intervals, judge};
-use crate::run::options::{Warmup, WindowOptions};
+use crate::run::batches::intervals;
+use crate::run::between::{Counting, count_window};
 use crate::run::{PointRun, Progress, RunError};
 use crate::settings::Settings;
 use crate::tasnic::figures::{StageSnapshot, between, snapshots};
@@ -22,9 +22,6 @@ use crate::world::Host;
 use crate::world::core_time::Cores;
 use crate::world::device::Count;
 use crate::world::sink::latency_of;
-
-/// How often progress is told.
-const STEPS: u64 = 20;
 
 /// Runs one point.
 ///
@@ -37,47 +34,50 @@ pub(crate) fn run_point(
     progress: Progress<'_>,
 ) -> Result<PointRun, RunError> {
     let mut rpcs = build(machine, settings, seed)?;
-    let warm = Time::from_seconds(settings.read::<Warmup>().warmup_ms * 1e-3);
-    let ends = warm + Time::from_seconds(settings.read::<WindowOptions>().window_ms * 1e-3);
-    let mut run = |rpcs: &mut Rpcs, from: Time, until: Time, each: &mut dyn FnMut(&mut Rpcs, Time)| {
-        for step in 1..=STEPS {
-            let part = Time::from_ps((until - from).as_ps() / STEPS * step);
-            let to = if step == STEPS { until } else { from + part };
-            rpcs.world.run_until(to)?;
-            progress(to.as_seconds() / ends.as_seconds(), frames(rpcs));
-            each(rpcs, to);
-        }
-        Ok::<_, RunError>(())
-    };
-    run(&mut rpcs, Time::ZERO, warm, &mut |_, _| {})?;
-    for app in &rpcs.software[1].apps {
-        app.borrow_mut().results.restart();
-    }
-    let before = Snapshot::of(&mut rpcs, warm);
-    let mut cuts = Vec::new();
-    run(&mut rpcs, warm, ends, &mut |rpcs, now| cuts.push((now, Snapshot::of(rpcs, now))))?;
-    let after = Snapshot::of(&mut rpcs, ends);
+    let counted = count_window(&mut rpcs, settings, progress)?;
+    let (before, after) = (&counted.before, &counted.after);
     check(&mut rpcs)?;
-    let seconds = (ends - warm).as_seconds();
     let moved = after.answered > before.answered;
     let open = rpcs.software[0].open();
     let wanted = settings.read::<RpcOptions>().rpc_connections;
     let standstill = (!moved).then(|| format!("no answer came in the window: {open} of {wanted} connections are open"));
-    let of_batches =
-        between_cuts((warm, &before), &cuts, |from, to, seconds| metrics(&mut rpcs, settings, (from, to), seconds));
-    let mut steadiness = Steadiness { standstill, ..Steadiness::default() };
-    judge(&mut steadiness, &of_batches);
     Ok(PointRun {
-        intervals: intervals(&of_batches),
-        metrics: metrics(&mut rpcs, settings, (&before, &after), seconds),
-        cores: cores(&rpcs, &before, &after, seconds),
-        simulated: ends,
-        steadiness,
+        intervals: intervals(&counted.batches),
+        metrics: metrics(&mut rpcs, settings, (before, after), counted.seconds()),
+        cores: cores(&rpcs, before, after, counted.seconds()),
+        simulated: counted.ended,
+        steadiness: counted.steadiness(standstill),
         timeline: Vec::new(),
         switches: switches(&rpcs.software[rpcs.measured]),
         trace: None,
-        stages: between(&before.stages, &after.stages, ends - warm),
+        stages: between(&before.stages, &after.stages, counted.ended - counted.from),
     })
+}
+
+impl Counting for Rpcs {
+    type Snapshot = Snapshot;
+
+    fn run_until(&mut self, to: Time) -> Result<(), RunError> {
+        self.world.run_until(to)
+    }
+
+    fn packets(&mut self) -> u64 {
+        frames(self)
+    }
+
+    fn begin_window(&mut self) {
+        for app in &self.software[1].apps {
+            app.borrow_mut().results.restart();
+        }
+    }
+
+    fn snapshot(&mut self, now: Time) -> Snapshot {
+        Snapshot::of(self, now)
+    }
+
+    fn metrics(&mut self, settings: &Settings, between: (&Snapshot, &Snapshot), seconds: f64) -> Metrics {
+        metrics(self, settings, between, seconds)
+    }
 }
 
 /// Frames that arrived at both hosts so far.
@@ -95,7 +95,7 @@ fn switches(software: &Software) -> Vec<Switch> {
 }
 
 /// Everything that is counted, at one time.
-struct Snapshot {
+pub(crate) struct Snapshot {
     answered: u64,
     /// Of the answers since the window began.
     latency_ns: Histogram<u64>,

@@ -51,7 +51,7 @@ options! {
 options! {
     /// How sure the values of a window are to be.
     pub struct PrecisionOptions {
-        /// The window lasts until the 95 % confidence intervals of throughput and mean latency are this share of their
+        /// The window lasts until the 95 % confidence intervals of the metric that leads the table and of mean latency are this share of their
         /// values wide on each side (`--precision 1%`), and begins behind what drifts; `max_window_ms` at most. It is
         /// `window_ms` long when unset.
         precision: Option<f64> = None, "share", Allowed::Number(0.000_1, 0.5), default "window_ms decides";
