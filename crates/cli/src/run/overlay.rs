@@ -13,7 +13,7 @@ use serde_json::Value;
 
 /// Suffix of a column that holds the half width of an interval.
 const INTERVAL: &str = ".ci95";
-/// What the names of drop causes begin with.
+/// Prefix of the columns that count drops by cause.
 const DROPS: &str = "drops.";
 
 /// What a column holds.

@@ -89,7 +89,7 @@ fn wrong_searches_are_refused() {
         assert!(of(&[(9, bound)]).contains(&format!("measures no `{metric}`; name a metric")), "{bound}");
     }
     assert!(!folder.path().join("out").exists(), "they are refused before anything runs");
-    // What the workload does not say is found out by the first points.
+    // Only a point tells whether its application answers GETs, so the first points run.
     assert!(of(&[(9, "get_hit_rate > 0")]).contains("measures no `get_hit_rate`"));
 }
 

@@ -21,9 +21,9 @@ const TX_TELLING: u64 = 4;
 pub struct Driver {
     device: u8,
     costs: DriverCosts,
-    /// What a register write takes the core.
+    /// The core waits so long for a register write.
     write_wait: Cycles,
-    /// What interrupts, as the NIC was told last (`IMR_cache`).
+    /// The interrupt mask that the driver wrote last (`IMR_cache`).
     mask: u64,
     rx: Ring<Descriptor>,
     /// The buffer in each entry of the receive list.

@@ -2,7 +2,7 @@
 
 use nicforge_units::Time;
 
-/// What happened, and when the next interrupt is due.
+/// The NIC's status register, its interrupt mask, and the time of the next interrupt.
 #[derive(Debug)]
 pub struct Interrupts {
     status: u64,
@@ -33,7 +33,7 @@ impl Interrupts {
         }
     }
 
-    /// What happened since it was cleared last.
+    /// Events since the driver cleared the register last.
     pub fn status(&self) -> u64 {
         self.status
     }
