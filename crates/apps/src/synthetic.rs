@@ -134,7 +134,7 @@ impl AppKind for Synthetic {
     fn share(config: &AppConfig, space: &mut AddressSpace) -> SharedTables {
         let shared = SharedTables::with_routes(config, space);
         let array = Bytes(u64::from(config.read::<SyntheticOptions>().array_mib) << 20);
-        SharedTables { array: Some((space.data(array.0, 4096), array)), ..shared }
+        SharedTables { array: Some((space.paged(array.0), array)), ..shared }
     }
 
     fn build<C: Cpu>(

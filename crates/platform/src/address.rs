@@ -60,6 +60,7 @@ pub struct AddressSpace {
     data_end: u64,
     owners: Vec<(Addr, u64, Owner)>,
     nicmem: Vec<NicmemRange>,
+    paged: Vec<PagedRange>,
     registered: Registered,
 }
 
@@ -96,6 +97,31 @@ impl NicmemRange {
     }
 }
 
+/// Bytes of a small page.
+pub const PAGE_BYTES: u64 = 4096;
+/// Bytes of a page table's entry.
+const PAGE_ENTRY_BYTES: u64 = 8;
+
+/// Memory in pages of 4 KiB, whose addresses cores look up in a table of pages. All other memory is in pages so
+/// large that a TLB knows all of them, as DPDK takes it from the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PagedRange {
+    /// Where it begins, at a page.
+    pub at: Addr,
+    /// Pages.
+    pub pages: u64,
+    /// Where its table begins.
+    pub table: Addr,
+}
+
+impl PagedRange {
+    /// The line of the table with the entry of page `page` of the range.
+    #[inline]
+    pub fn entry_line(&self, page: u64) -> u64 {
+        (self.table + page * PAGE_ENTRY_BYTES).line()
+    }
+}
+
 impl Default for AddressSpace {
     fn default() -> Self {
         AddressSpace {
@@ -104,6 +130,7 @@ impl Default for AddressSpace {
             data_end: CONTROL_BYTES,
             owners: Vec::new(),
             nicmem: Vec::new(),
+            paged: Vec::new(),
             registered: Registered::default(),
         }
     }
@@ -116,6 +143,20 @@ impl AddressSpace {
         let at = self.data_end.next_multiple_of(align);
         self.data_end = at + len;
         Addr(at)
+    }
+
+    /// `len` bytes of data memory in pages of 4 KiB, as an allocator of the language gives it, and the table of its pages.
+    pub fn paged(&mut self, len: u64) -> Addr {
+        let pages = len.div_ceil(PAGE_BYTES);
+        let table = self.data(pages * PAGE_ENTRY_BYTES, CACHE_LINE_BYTES);
+        let at = self.data(pages * PAGE_BYTES, PAGE_BYTES);
+        self.paged.push(PagedRange { at, pages, table });
+        at
+    }
+
+    /// All memory in pages of 4 KiB.
+    pub fn paged_ranges(&self) -> &[PagedRange] {
+        &self.paged
     }
 
     /// `len` bytes of control memory into which a device publishes for `owner`.

@@ -27,7 +27,9 @@ mod moment;
 pub mod sim;
 pub mod tracer;
 
-pub use address::{Addr, AddressSpace, CONTROL_BYTES, NicmemRange, Owner, Registered, SpaceError};
+pub use address::{
+    Addr, AddressSpace, CONTROL_BYTES, NicmemRange, Owner, PAGE_BYTES, PagedRange, Registered, SpaceError,
+};
 pub use bytemuck::{self, Pod};
 pub use bytes::HostBytes;
 pub use cpu::{Atomic, Cpu, Part, Register, copy, entry, write_entry};

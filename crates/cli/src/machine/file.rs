@@ -81,7 +81,9 @@ fn reason(section: &str, key: &str) -> &'static str {
         ("dram", "channels") => "only the board knows",
         ("dram", "queueing") => "it needs a load that can be set finely",
         ("other_socket", _) => "threads are not bound to nodes here",
-        ("core", "l2_streamer_lines" | "write_combining_buffers") => "it needs the processor's counters",
+        ("core", "l2_streamer_lines" | "l1_kib" | "l2_pair_line" | "tlb_pages" | "write_combining_buffers") => {
+            "it needs the processor's counters"
+        }
         ("core", _) => "it is the work of a driver of another NIC",
         _ => "it is the work of software that is not ours",
     }

@@ -3,7 +3,7 @@
 use nicforge_interfaces::DESCRIPTOR_READ_MAX;
 use nicforge_options::{Allowed, ConfigError};
 use nicforge_platform::sim::{CacheConfig, CoreConfig, DramConfig, Hardware, LinkConfig, NicConfig, OtherSocket};
-use nicforge_units::{ByteRate, Bytes, CACHE_LINE_BYTES, Frequency};
+use nicforge_units::{ByteRate, Bytes, CACHE_LINE_BYTES, Frequency, Time};
 use serde::Deserialize;
 
 use super::limits::{CACHE_KIB_MAX, CORES_MAX, cache_sizes_kib, check};
@@ -23,6 +23,9 @@ pub(super) const QUEUEING: Allowed = Allowed::Number(0.0, 100.0);
 /// Read requests in flight.
 pub(super) const TAGS: Allowed = Allowed::Whole(1, 4096);
 
+const L1_KIB: Allowed = Allowed::Whole(0, 64);
+const PAUSE_US: Allowed = Allowed::Number(0.0, 1000.0);
+const PAUSE_EVERY_MS: Allowed = Allowed::Number(0.0, 1e6);
 const CACHE_KIB: Allowed = Allowed::Whole(1, CACHE_KIB_MAX);
 const RING_ENTRIES: Allowed = Allowed::Whole(1, 65536);
 /// Sizes that the three bits of PCI Express's Device Control register can say.
@@ -42,6 +45,12 @@ sections! {
         mlp_independent: "", OVERLAP, "independent accesses that overlap";
         mlp_streaming: "", OVERLAP, "sequential accesses that overlap";
         l2_streamer_lines: "lines", Allowed::Whole(0, 64), "lines that the L2 streamer pulls in after a miss";
+        l1_kib: "KiB", L1_KIB, "first-level data cache, of 8 ways; 0: hits within a burst alone";
+        l2_pair_line: "lines", Allowed::Whole(0, 1), "1: a miss of the L2 also brings the other line of its 128 bytes";
+        tlb_pages: "pages", Allowed::Whole(0, 1 << 16),
+            "pages of 4 KiB that the second-level TLB of 12 ways knows; 0: no page walks";
+        pause_us: "us", PAUSE_US, "how long the system takes a core away each time";
+        pause_every_ms: "ms", PAUSE_EVERY_MS, "how often it does; 0: never";
         atomic_cycles: "cycles", CYCLES, "an atomic beyond its memory access";
         empty_poll_cycles: "cycles", CYCLES, "one empty poll of a receive ring";
         rx_packet_cycles: "cycles", CYCLES, "driver work for a received packet";
@@ -130,7 +139,7 @@ sections! {
 #[serde(deny_unknown_fields)]
 pub(super) struct PlainFile {
     pub(super) machine: MachineSection,
-    core: Core,
+    pub(super) core: Core,
     pub(super) l2: Cache,
     pub(super) llc: LastCache,
     dram: Dram,
@@ -181,6 +190,11 @@ impl Core {
             mlp_independent: self.mlp_independent.get(),
             mlp_streaming: self.mlp_streaming.get(),
             l2_streamer_lines: self.l2_streamer_lines.count(),
+            l1: self.l1_kib.kib(),
+            l2_pair_line: self.l2_pair_line.count() > 0,
+            tlb_pages: self.tlb_pages.count(),
+            pause: Time::from_ps((self.pause_us.get() * 1e6) as u64),
+            pause_every: Time::from_ps((self.pause_every_ms.get() * 1e9) as u64),
             atomic: self.atomic_cycles.cycles(),
             empty_poll: self.empty_poll_cycles.cycles(),
             rx_packet: self.rx_packet_cycles.cycles(),

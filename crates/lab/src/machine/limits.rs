@@ -48,7 +48,23 @@ pub(super) fn check(source: &Source<'_>, file: &PlainFile, hardware: &Hardware) 
         let wrong = format!("tx_buffer_kib is {buffer}: there is never room of {room} KiB in it");
         return source.refuse(&file.nic.tx_resume_room_kib, wrong, format!("use 1 to {buffer}"));
     }
+    check_core(source, file)?;
     check_memory(source, file, hardware)
+}
+
+/// First-level cache and TLB have a power of two of sets, of 8 and of 12 ways.
+fn check_core(source: &Source<'_>, file: &PlainFile) -> Result<(), ConfigError> {
+    let l1 = file.core.l1_kib.count();
+    if l1 > 0 && !l1.is_power_of_two() {
+        let wrong = format!("{l1} KiB in 8 ways of 64-byte lines are not a power of two of sets");
+        return source.refuse(&file.core.l1_kib, wrong, "use 32 KiB, or 0 for none");
+    }
+    let pages = file.core.tlb_pages.count();
+    if pages > 0 && !(pages.is_multiple_of(12) && (pages / 12).is_power_of_two()) {
+        let wrong = format!("{pages} pages in 12 ways are not a power of two of sets");
+        return source.refuse(&file.core.tlb_pages, wrong, "use 1536 pages, or 0 for none");
+    }
+    Ok(())
 }
 
 /// Tables and buffers of every application, with their defaults, lie in memory that an L2 can tell apart.

@@ -168,6 +168,18 @@ fn counts_are_whole_and_ways_fit() {
 }
 
 #[test]
+fn first_level_and_tlb_have_a_power_of_two_of_sets() {
+    for (key, right, wrong) in [("l1_kib", 32, 24), ("tlb_pages", 1536, 1500)] {
+        let of = |size: u32| format!("{key} = {{ value = {size},");
+        for fits in [0, right * 2] {
+            parse(&SHIPPED.replace(&of(right), &of(fits))).unwrap();
+        }
+        let error = error_with(&of(right), &of(wrong));
+        assert!(error.contains("not a power of two of sets") && error.contains(&right.to_string()), "{error}");
+    }
+}
+
+#[test]
 fn fitted_points_are_kept() {
     let text = SHIPPED.replace("cores = { value = 16, ", "cores = { value = 16, fitted = \"c1, c5\", ");
     let machine = parse(&text).unwrap();

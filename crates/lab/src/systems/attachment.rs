@@ -35,8 +35,14 @@ impl Attachment {
                 frequency: clock,
                 mlp_independent: machine.mlp_independent,
                 mlp_streaming: machine.mlp_streaming,
-                // No prefetcher is said.
+                // No prefetcher is said, and the kernel's memory needs no page walk on Alpha.
                 l2_streamer_lines: 0,
+                // Its first level stands where other machines have the second.
+                l1: Bytes(0),
+                l2_pair_line: false,
+                tlb_pages: 0,
+                pause: Time::ZERO,
+                pause_every: Time::ZERO,
                 atomic: Cycles(0),
                 // A core without work sleeps until the very moment that it is woken.
                 empty_poll: Cycles(0),

@@ -52,6 +52,16 @@ pub struct CoreConfig {
     pub mlp_streaming: f64,
     /// Lines that the L2 streamer pulls in after a demand miss on the first line of a run.
     pub l2_streamer_lines: usize,
+    /// Capacity of the first-level data cache, of 8 ways; 0: its hits are those within a burst alone.
+    pub l1: Bytes,
+    /// Whether a miss of the L2 also brings the other line of its 128 bytes.
+    pub l2_pair_line: bool,
+    /// Pages of 4 KiB that the second-level TLB knows; 0: no address needs a page walk.
+    pub tlb_pages: usize,
+    /// How long the system takes the core away each time.
+    pub pause: Time,
+    /// How often it does; 0: never.
+    pub pause_every: Time,
     /// What an atomic read-modify-write costs beyond its memory access.
     pub atomic: Cycles,
     /// What one empty poll of a receive ring costs.

@@ -1,17 +1,19 @@
 //! A simulated core: [`Cpu`] over the memory system, every access charged.
 //!
-//! There is no L1: within one burst a line that was touched before is free, which is what an
-//! L1 does for the lines of a burst; its hits are part of `work`.
+//! Hits of the L1 are part of `work`. A line that was touched before in the same burst is free, too: nothing looks
+//! for it again.
 
 use nicforge_units::{Cycles, Frequency, Time};
 
 pub use burst_lines::BurstLines;
 pub use cycles::CoreCycles;
+pub use l1::L1;
 pub use with_devices::DeviceReader;
 
 use super::lent::{Agent, Lent, Turn};
 use super::locks::Locks;
 use super::nicmem::WriteCombining;
+use super::paged::Tlb;
 use super::{CoreConfig, Host, MmioWrite};
 use crate::{Addr, Atomic, Cpu, Hint, Part, Pod, Register};
 
@@ -38,6 +40,10 @@ pub struct SimCore {
     link: Option<Time>,
     /// Stores to memory of devices that have not left yet.
     combining: WriteCombining,
+    l1: L1,
+    tlb: Tlb,
+    /// When the system takes the core away next.
+    pause: Option<Time>,
     /// Nothing takes time.
     untimed: bool,
 }
@@ -66,6 +72,9 @@ impl SimCore {
             holds: None,
             link: None,
             untimed: false,
+            l1: L1::new(config.l1),
+            tlb: Tlb::new(config.tlb_pages),
+            pause: first_pause(number, config),
             combining: WriteCombining::new(config.write_combining_buffers),
             config: config.clone(),
         }
@@ -98,9 +107,30 @@ impl SimCore {
         &self.config
     }
 
-    /// A new burst begins: what is near now may since have been changed by others.
+    /// A new burst begins: what is near now may since have been changed by others. A pause that was due while the core
+    /// worked comes before it.
     pub fn begin_burst(&mut self) {
         self.near.begin_burst();
+        while let Some(begins) = self.pause.filter(|begins| *begins <= self.cursor) {
+            self.pause = Some(begins + self.config.pause_every);
+            self.be_away(self.config.pause);
+        }
+    }
+
+    /// The core slept until now, and wakes after the end of a pause that began meanwhile.
+    fn wake(&mut self) {
+        let Some(begins) = self.pause.filter(|begins| *begins <= self.cursor) else {
+            return;
+        };
+        let every = self.config.pause_every.as_ps();
+        let behind = (self.cursor - begins).as_ps() % every;
+        self.pause = Some(self.cursor - Time::from_ps(behind) + self.config.pause_every);
+        self.be_away(Time::from_ps(self.config.pause.as_ps().saturating_sub(behind)));
+    }
+
+    fn be_away(&mut self, away: Time) {
+        self.cursor += away;
+        self.spent.idle_ps += away.as_ps();
     }
 
     /// The core slept from its own time until something was published at `time`: it is charged
@@ -115,8 +145,8 @@ impl SimCore {
             (idle, 0) => idle,
             (idle, poll) => idle.div_ceil(poll) * poll,
         };
-        self.cursor += Time::from_ps(idle);
-        self.spent.idle_ps += idle;
+        self.be_away(Time::from_ps(idle));
+        self.wake();
     }
 
     /// What the core spent since `earlier` as the polls found nothing: `ps` of work become idle.
@@ -136,6 +166,13 @@ impl SimCore {
     pub fn take_mmio(&mut self) -> std::vec::Drain<'_, MmioWrite> {
         self.mmio.drain(..)
     }
+}
+
+/// When the system takes core `number` away first. Cores take turns.
+fn first_pause(number: usize, config: &CoreConfig) -> Option<Time> {
+    const TURNS: u64 = 16;
+    let every = config.pause_every.as_ps();
+    (every > 0).then(|| Time::from_ps(every / TURNS * (number as u64 % TURNS + 1)))
 }
 
 /// [`Cpu`] in virtual time: a core at work.
@@ -335,6 +372,7 @@ mod ahead;
 mod burst_lines;
 mod cycles;
 mod device_memory;
+mod l1;
 mod run;
 #[cfg(test)]
 mod tests;

@@ -295,6 +295,21 @@ impl Hierarchy {
         }
     }
 
+    /// Brings the other line of `line`'s 128 bytes into the L2 of `core`, unless an L2 has it. Nobody waits for it, and
+    /// it is no look-up of the core.
+    #[inline(always)]
+    pub fn fetch_pair_of(&mut self, core: usize, line: u64, now: Time) {
+        let pair = line ^ 1;
+        if pair >= self.lines() || self.holder(pair) != NONE {
+            return;
+        }
+        self.shared.arrive();
+        let fetched = self.shared.fetch(pair, core as u8 + 1, now);
+        if let Some(evicted) = self.l2.of(core).fill(pair, fetched.dirty, fetched.shared) {
+            self.shared.victim(core, evicted, now);
+        }
+    }
+
     /// What happened so far.
     pub fn counters(&mut self) -> MemoryCounters {
         let mut counters = self.quick_counters();

@@ -4,6 +4,7 @@ use super::lines::Line;
 use super::link::Link;
 use super::locks::Locks;
 use super::nicmem::NicmemMap;
+use super::paged::PagedMap;
 use super::{Hardware, Hierarchy, SimMemory};
 use crate::AddressSpace;
 use crate::tracer::Tracer;
@@ -20,6 +21,8 @@ pub struct Host {
     pub(super) locks: Locks,
     /// Which addresses are memory of a device.
     pub(super) nicmem: NicmemMap,
+    /// Which addresses are in small pages.
+    pub(super) paged: PagedMap,
     /// Follows packets, if that is asked for.
     pub tracer: Option<Box<Tracer>>,
 }
@@ -45,6 +48,7 @@ impl Host {
             links: (0..hardware.nics).map(|_| Link::new(&hardware.pcie)).collect(),
             locks: Locks::default(),
             nicmem: NicmemMap::new(space, hardware.nic.nicmem_access),
+            paged: PagedMap::new(space, hardware.core.tlb_pages),
             tracer: None,
         }
     }

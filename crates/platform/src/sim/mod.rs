@@ -3,7 +3,7 @@
 //! ```text
 //!   SimCpu (core.rs) ─┐                    ┌─ SimDma (dma.rs) over two link directions (link.rs)
 //!                     ├─ Host (host.rs) ───┤
-//!   nicmem.rs: memory of a NIC, reached without the bus by the NIC and over it by cores
+//!   paged.rs: memory in small pages, TLBs;  nicmem.rs: memory of a NIC, reached without the bus by the NIC and over it by cores
 //!   hierarchy.rs: cache.rs (L2s), llc.rs, lines.rs (who has which), dram.rs;  memory.rs: bytes
 //!   hierarchy/run.rs: a core's accesses to lines one behind the other, hierarchy/shared.rs: LLC and DRAM
 //!   locks.rs: who holds a lock when;  npu/: the processor of a NIC
@@ -32,6 +32,7 @@ mod locks;
 mod memory;
 mod nicmem;
 pub mod npu;
+mod paged;
 mod schedule;
 mod zero_lines;
 
@@ -57,6 +58,11 @@ pub fn test_hardware() -> Hardware {
             mlp_independent: 4.0,
             mlp_streaming: 8.0,
             l2_streamer_lines: 0,
+            l1: Bytes(0),
+            l2_pair_line: false,
+            tlb_pages: 0,
+            pause: Time::ZERO,
+            pause_every: Time::ZERO,
             atomic: Cycles(20),
             empty_poll: Cycles(50),
             rx_packet: Cycles(50),

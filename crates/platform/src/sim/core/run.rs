@@ -12,7 +12,8 @@ impl SimCpu {
     pub(super) fn touch_next(&mut self, lines: Range<u64>, write: bool) {
         let share_q16 = self.core.streaming_q16;
         let core = &mut *self.core;
-        let plain = core.link.is_none() && core.config.l2_streamer_lines == 0 && !self.host.nicmem.overlaps(&lines);
+        let simple = core.config.l2_streamer_lines == 0 && !core.config.l2_pair_line && core.config.l1.0 == 0;
+        let plain = core.link.is_none() && simple && !self.host.nicmem.overlaps(&lines);
         if !plain {
             return lines.for_each(|line| self.touch(line, write, share_q16));
         }

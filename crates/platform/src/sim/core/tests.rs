@@ -188,3 +188,76 @@ fn long_writes_go_at_the_pace_of_the_link() {
     let lines = 1024 - 4;
     assert_eq!(cpu.now(), Time::from_ps(lines * 88 * 64));
 }
+
+/// A core of its own over 1 MiB of small pages and as much of large ones.
+fn with_core(change: impl FnOnce(&mut crate::sim::CoreConfig)) -> (Lent<Host>, Lent<SimCore>, Addr, Addr) {
+    let mut space = AddressSpace::default();
+    let (small, large) = (space.paged(1 << 20), space.data(1 << 20, 4096));
+    let mut hardware = test_hardware();
+    change(&mut hardware.core);
+    let core = SimCore::new(0, &hardware.core, Time::from_ns(300), Time::from_ns(900));
+    (Lent::new(Host::new(&hardware, &space)), Lent::new(core), small, large)
+}
+
+/// How long a burst of its own takes to load the word at `at`.
+fn load_ns(host: &mut Lent<Host>, core: &mut Lent<SimCore>, at: Addr) -> f64 {
+    core.begin_burst();
+    let began = core.now();
+    SimCpu::on(host, core).load::<u64>(at);
+    (core.now() - began).as_ns()
+}
+
+#[test]
+fn what_the_first_level_has_costs_nothing_from_burst_to_burst() {
+    let (mut host, mut core, _, data) = with_core(|core| core.l1 = nicforge_units::Bytes(32 << 10));
+    let lines = |lines: std::ops::Range<u64>| lines.map(|line| data + line * 64);
+    lines(0..512).for_each(|at| assert!(load_ns(&mut host, &mut core, at) >= 100.0));
+    assert!(lines(0..512).all(|at| load_ns(&mut host, &mut core, at) == 0.0));
+    // Sixteen KiB more push some of them out, to where the L2 has them.
+    lines(512..768).for_each(|at| assert!(load_ns(&mut host, &mut core, at) >= 100.0));
+    assert_eq!(load_ns(&mut host, &mut core, data), 7.0);
+}
+
+#[test]
+fn a_miss_brings_the_pair_line_along() {
+    let (mut host, mut core, _, data) = with_core(|core| core.l2_pair_line = true);
+    assert_eq!(load_ns(&mut host, &mut core, data + 64), 100.0);
+    assert_eq!(load_ns(&mut host, &mut core, data), 7.0, "the line before it, of the same 128 bytes");
+    assert!(load_ns(&mut host, &mut core, data + 128) >= 100.0);
+    assert_eq!(host.hierarchy.dram_lines(), 4);
+}
+
+#[test]
+fn a_page_that_the_tlb_does_not_know_costs_a_look_at_its_entry() {
+    let (mut host, mut core, small, large) = with_core(|core| core.tlb_pages = 12);
+    let page = |at: Addr, number: u64| at + number * 4096;
+    // The entry of the page and the word, both from memory; then entries of seven more pages are in the L2.
+    assert!(load_ns(&mut host, &mut core, small) >= 200.0);
+    assert!((107.0..108.0).contains(&load_ns(&mut host, &mut core, page(small, 1))));
+    assert_eq!(load_ns(&mut host, &mut core, page(small, 1) + 8), 7.0);
+    assert!((100.0..101.0).contains(&load_ns(&mut host, &mut core, large)), "large pages need no walk");
+    (2..14).for_each(|number| assert!(load_ns(&mut host, &mut core, page(small, number)) >= 107.0));
+    assert_eq!(load_ns(&mut host, &mut core, page(small, 1)), 14.0, "no longer known");
+}
+
+#[test]
+fn the_system_takes_a_core_away_now_and_then() {
+    let (mut host, mut core, ..) = with_core(|core| {
+        core.pause = Time::from_ns(1400);
+        core.pause_every = Time::from_ps(16_000_000);
+    });
+    let work = |host: &mut Lent<Host>, core: &mut Lent<SimCore>| {
+        core.begin_burst();
+        SimCpu::on(host, core).work(Cycles(1000));
+    };
+    for _ in 0..100 {
+        work(&mut host, &mut core);
+    }
+    // 50 us of work, away from 1 us on and every 16 us.
+    assert_eq!(core.spent().idle_ps, 4 * 1_400_000);
+    assert_eq!(core.now(), Time::from_ns(50_000 + 4 * 1400));
+    // It sleeps through many pauses, and is woken within one.
+    core.idle_until(Time::from_ns(1_000 + 16_000 * 20 + 400));
+    core.begin_burst();
+    assert_eq!(core.now(), Time::from_ns(1_000 + 16_000 * 20 + 1400));
+}

@@ -61,6 +61,10 @@ impl SimCpu {
         }
         let host = &self.host;
         let plain = !host.hierarchy.is_perfect() && self.core.link.is_none();
+        if plain && host.paged.may_hold(line) {
+            self.translate(line, share_q16);
+        }
+        let host = &self.host;
         if plain && !host.nicmem.may_hold(line) {
             self.touch_cached(line, write, share_q16)
         } else {
@@ -96,8 +100,10 @@ impl SimCpu {
         if !hierarchy.hits_own_l2(number, line, write) {
             return self.fetch(line, write, share_q16);
         }
-        let latency = hierarchy.l2_hit_latency();
-        self.wait(latency, share_q16);
+        if !self.core.l1.has(line) {
+            let latency = self.host.hierarchy.l2_hit_latency();
+            self.wait(latency, share_q16);
+        }
     }
 
     /// The same for a line that the core's L2 does not have.
@@ -107,10 +113,28 @@ impl SimCpu {
         let (number, now) = (self.core.number, self.core.cursor);
         let hierarchy = &mut self.host.hierarchy;
         let latency = hierarchy.fetch_into_l2(number, line, write, app, now);
+        // It comes into the L1, too.
+        self.core.l1.has(line);
         self.wait(latency, share_q16);
+        if self.core.config.l2_pair_line {
+            self.host.hierarchy.fetch_pair_of(number, line, now);
+        }
         if self.core.config.l2_streamer_lines > 0 && share_q16 < 65536 {
             self.stream_ahead(line);
         }
+    }
+
+    /// Finds the address of `line`, of a small page: where the TLB does not know the page, the core reads its entry in
+    /// the table, as it reads other memory.
+    #[inline(never)]
+    fn translate(&mut self, line: u64, share_q16: u64) {
+        if self.core.tlb.knows(line) {
+            return;
+        }
+        let Some(entry) = self.host.paged.entry_line(line) else { return };
+        let (number, now) = (self.core.number, self.core.cursor);
+        let served = self.host.hierarchy.core_access(number, entry, false, false, now);
+        self.wait(served.latency, share_q16);
     }
 
     #[inline(always)]
