@@ -93,11 +93,10 @@ impl SimCpu {
         self.host.memory.expect(line);
         let (number, hierarchy) = (self.core.number, &mut self.host.hierarchy);
         hierarchy.expect(line);
-        if !hierarchy.hits_own_l2(number, line, write) {
-            return self.fetch(line, write, share_q16);
+        match hierarchy.hits_own_l2(number, line, write) {
+            Some(latency) => self.wait(latency, share_q16),
+            None => self.fetch(line, write, share_q16),
         }
-        let latency = hierarchy.l2_hit_latency();
-        self.wait(latency, share_q16);
     }
 
     /// The same for a line that the core's L2 does not have.
@@ -107,6 +106,9 @@ impl SimCpu {
         let (number, now) = (self.core.number, self.core.cursor);
         let hierarchy = &mut self.host.hierarchy;
         let latency = hierarchy.fetch_into_l2(number, line, write, app, now);
+        if write {
+            self.core.stores_done = self.core.stores_done.max(now + latency);
+        }
         self.wait(latency, share_q16);
         if self.core.config.l2_streamer_lines > 0 && share_q16 < 65536 {
             self.stream_ahead(line);
