@@ -114,12 +114,18 @@ pub trait AppKind {
         SharedTables::default()
     }
 
-    /// Has a NIC bring packets to the core that has their flow, where RSS does not. Core `first` of `cores` serves queue 0
+    /// Has a NIC bring packets to the core that has their flow, as `shared` tables may say, where RSS does not. Core `first` of `cores` serves queue 0
     /// of that NIC, the cores after it the others.
     ///
     /// # Errors
     /// Addresses or tables of `config` are out of range.
-    fn steer(_config: &AppConfig, _steering: &mut Steering, _first: usize, _cores: usize) -> Result<(), AppError> {
+    fn steer(
+        _config: &AppConfig,
+        _shared: &SharedTables,
+        _steering: &mut Steering,
+        _first: usize,
+        _cores: usize,
+    ) -> Result<(), AppError> {
         Ok(())
     }
 
@@ -157,7 +163,7 @@ pub struct AppEntry {
     pub work: Option<Cycles>,
     shape: fn(&Values) -> AppShape,
     share: fn(&AppConfig, &mut AddressSpace) -> SharedTables,
-    steer: fn(&AppConfig, &mut Steering, usize, usize) -> Result<(), AppError>,
+    steer: fn(&AppConfig, &SharedTables, &mut Steering, usize, usize) -> Result<(), AppError>,
     sim: Build<Sim>,
     flat: Build<Flat>,
     #[cfg(target_os = "linux")]
@@ -287,11 +293,12 @@ impl Apps {
     pub fn steer(
         &self,
         config: &AppConfig,
+        shared: &SharedTables,
         steering: &mut Steering,
         first: usize,
         cores: usize,
     ) -> Result<(), AppError> {
-        (self.find(&config.name)?.steer)(config, steering, first, cores)
+        (self.find(&config.name)?.steer)(config, shared, steering, first, cores)
     }
 
     /// The application that `config` names, at `place`.

@@ -6,7 +6,7 @@ use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::Bytes;
 
 use crate::AppConfig;
-use crate::tables::{Lpm, Prefix};
+use crate::tables::{Lpm, Prefix, SharedPorts};
 
 /// A routing table with what it is filled from.
 #[derive(Clone, Debug)]
@@ -61,6 +61,7 @@ pub struct SharedTables {
     pub(crate) routing: Routing,
     pub(crate) array: Option<(Addr, Bytes)>,
     pub(crate) flexkvs: Option<crate::flexkvs::Store>,
+    pub(crate) nat_ports: Option<SharedPorts>,
 }
 
 impl SharedTables {

@@ -69,10 +69,9 @@ fn an_inside_endpoint_has_one_external_endpoint_for_all_remote_ones() {
 #[test]
 fn a_mapping_lives_as_long_as_its_last_flow() {
     let mut bench = bench();
-    let free = bench.counter("external_ports_free");
     let (a, b) = (udp(CLIENT, SERVER, b"x"), udp(CLIENT, ("192.0.2.2", 53), b"x"));
     let first = external(&mut bench, &a);
-    assert_eq!(bench.counter("external_ports_free"), free - 1);
+    assert_eq!(bench.counter("external_ports_udp"), 1);
     bench.set_now(seconds(200));
     assert_eq!(external(&mut bench, &b), first);
     bench.set_now(seconds(400));
@@ -82,7 +81,7 @@ fn a_mapping_lives_as_long_as_its_last_flow() {
     for frame in [&a, &b] {
         bench.forward(0, frame);
     }
-    assert_eq!(bench.counter("external_ports_free"), free - 1);
+    assert_eq!(bench.counter("external_ports_udp"), 1);
     assert_eq!(bench.counter("flows"), 2);
 }
 
@@ -148,7 +147,7 @@ fn each_protocol_has_all_ports_and_udp_keeps_their_parity() {
     for n in 0..64_512 {
         bench.forward(0, &tcp((&host(n), n as u16 & 0x3fff), SERVER, "A", b""));
     }
-    assert_eq!(bench.counter("external_ports_free"), 0);
+    assert_eq!(bench.counter("external_ports_tcp"), 64_512);
     bench.forward(0, &udp(OTHER, SERVER, b"x"));
     bench.forward(0, &echo(OTHER.0, SERVER.0, 7, false));
 }
@@ -272,7 +271,6 @@ proptest! {
         let mut config = config(Values::default().with("nat_host_share_percent", 60));
         config.values.set("table_entries", 20);
         let mut bench = Bench::new(&config);
-        let free = bench.counter("external_ports_free");
         let mut now = 0;
         let mut mapped: BTreeMap<(u8, Ipv4Addr, u16), (String, u16, u64)> = BTreeMap::new();
         for (host, port, remote, pause) in steps {
@@ -304,7 +302,7 @@ proptest! {
             bench.set_now(seconds(now + 10_000 + 400 * (n + 1)));
         }
         prop_assert!(bench.counter("flows") <= 12);
-        prop_assert!(free - bench.counter("external_ports_free") <= 1);
+        prop_assert!(bench.counter("external_ports_udp") <= 1);
     }
 }
 
@@ -334,46 +332,4 @@ fn networks_on_both_sides_may_have_the_same_addresses() {
     let end = text(external(&mut bench, &udp(CLIENT, outside, b"x")));
     let back = bench.forward(1, &udp(outside, (&end.0, end.1), b"y"));
     assert_eq!(ip_packet(&back), ip_packet(&one_hop_on(&udp(outside, CLIENT, b"y"))));
-}
-
-/// Without free ports, flows to other destinations share them where that is allowed.
-#[test]
-fn flows_to_different_destinations_share_ports_when_none_is_free() {
-    const CORES: usize = 4096;
-    let values = || Values::default().with("table_entries", 1_000_000);
-    let shared = values().with("nat_ports_shared", true);
-    // A core of so many has 15 ports.
-    let on_core = |values| Bench::on_core(&config(values), 0, CORES);
-    let (mut alone, mut bench) = (on_core(values()), on_core(shared));
-    let ports = alone.counter("external_ports_free");
-    let flow = |host: u64, to: &'static str| udp_of(&format!("10.0.0.{}", host + 1), to);
-    for host in 0..ports {
-        alone.forward(0, &flow(host, SERVER.0));
-        bench.forward(0, &flow(host, SERVER.0));
-    }
-    assert_eq!(alone.drop(0, &flow(ports, "192.0.2.9")), "no_external_port");
-    let mut ends = BTreeSet::new();
-    for host in ports..2 * ports - 4 {
-        let frame = flow(host, "192.0.2.9");
-        let end = external(&mut bench, &frame);
-        assert!(ends.insert(end), "answers of one destination are told apart");
-        assert_eq!(external(&mut bench, &frame), end);
-        let back = bench.forward(1, &udp(("192.0.2.9", 53), (&end.0.to_string(), end.1), b"y"));
-        assert_eq!(decode(&back).unwrap().destination.0, address(&format!("10.0.0.{}", host + 1)));
-        // Nobody else may send there: it is no mapping of this host.
-        let stranger = udp(("192.0.2.77", 53), (&end.0.to_string(), end.1), b"y");
-        assert_eq!(bench.drop(1, &stranger), "no_flow");
-    }
-    // When all are over, all ports are free again.
-    bench.set_now(seconds(400));
-    for _ in 0..200 {
-        bench.forward(0, &flow(0, SERVER.0));
-        bench.forward(0, &flow(1, SERVER.0));
-    }
-    let known = bench.counter("flows");
-    assert!(bench.counter("external_ports_free") + known >= ports, "{known} flows");
-}
-
-fn udp_of(host: &str, to: &str) -> Vec<u8> {
-    udp((host, 1234), (to, 53), b"x")
 }

@@ -121,7 +121,9 @@ fn a_trial_starts_with_empty_rings_after_overload() {
     let best = run(&settings).no_drop_gbps.unwrap();
     // It passes where it is the highest rate of a search, too, so that the first trial at it comes after overload.
     let again = settings.with("offered_gbps", best);
-    assert_eq!(run(&again).no_drop_gbps, Some(best));
+    let found = run(&again).no_drop_gbps.unwrap();
+    // A search finds the rate to 1 % of what is offered.
+    assert!((found - best).abs() <= 0.01 * best, "{found} {best}");
 }
 
 #[test]

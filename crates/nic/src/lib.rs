@@ -45,4 +45,4 @@ pub use nicmem::{Allocation, Application, Key, KeyTable, Nicmem, NicmemError, Re
 pub use options::{NicmemOptions, PoolOptions, PoolSize, RssOptions, TransmitOptions};
 pub use packet::{Packet, PortId, RxFlags, Segment, Verdict};
 pub use pool::{Fit, Pool, PoolCache, PoolOrder};
-pub use steering::{PortRule, Steering};
+pub use steering::{ForwardedPort, OwnedPorts, PortOwners, PortQueues, PortRule, Steering};

@@ -12,82 +12,19 @@
 
 use std::net::Ipv4Addr;
 
-use nicforge_wire::headers::{IcmpView, icmp_type, ip_protocol};
+use nicforge_platform::Dma;
+use nicforge_units::Time;
+use nicforge_wire::headers::ip_protocol;
 use nicforge_wire::rss::{INDIRECTION_ENTRIES, IndirectionTable, Toeplitz};
 use nicforge_wire::{Fragment, FrameSummary, PacketId, Quoted};
 
 mod fragments;
+mod rule;
 #[cfg(test)]
 mod tests;
 
 use fragments::FragmentQueues;
-
-/// Which queue frames go to whose destination is one of a run of addresses: each queue has a
-/// range of ports. An echo's identifier counts as a port, and an ICMP error goes where answers to
-/// the packet that it quotes would.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PortRule {
-    /// The first address.
-    pub first_address: u32,
-    /// How many, counted on from it.
-    pub addresses: u32,
-    /// The first port of queue 0.
-    pub first_port: u16,
-    /// Ports of each queue, at least 1.
-    pub share: u32,
-}
-
-impl PortRule {
-    /// The queue of `frame`, counted within a set; `None` if the rule does not say.
-    fn queue(&self, frame: &[u8], summary: &FrameSummary) -> Option<u16> {
-        let (_, destination) = summary.ipv4_words()?;
-        if destination.wrapping_sub(self.first_address) >= self.addresses {
-            return None;
-        }
-        let port = match summary.protocol {
-            _ if summary.has_ports() => summary.destination_port,
-            ip_protocol::ICMP if summary.has_l4_header => icmp_port(frame.get(usize::from(summary.l4_offset)..)?)?,
-            _ => return None,
-        };
-        let number = u32::from(port.checked_sub(self.first_port)?) / self.share.max(1);
-        u16::try_from(number).ok()
-    }
-
-    /// The end of a packet's flow that is not translated yet: its source with the port or what stands for it. `None` of a
-    /// packet to an address that the rule names, and where there is no port.
-    fn inner_end(&self, frame: &[u8], summary: &FrameSummary) -> Option<(Ipv4Addr, u16)> {
-        let (source, destination) = summary.ipv4_words()?;
-        if destination.wrapping_sub(self.first_address) < self.addresses {
-            return None;
-        }
-        if summary.has_ports() {
-            return Some((source.into(), summary.source_port));
-        }
-        if summary.protocol != ip_protocol::ICMP || !summary.has_l4_header {
-            return None;
-        }
-        let message = frame.get(usize::from(summary.l4_offset)..)?;
-        let icmp = IcmpView::new(message).ok()?;
-        if icmp_type::is_error(icmp.message_type()) {
-            // The packet that it is about went the other way.
-            let quoted = Quoted::read(message)?;
-            return Some((quoted.destination.into(), quoted.ports?.1));
-        }
-        Some((source.into(), icmp.identifier()))
-    }
-}
-
-/// What stands for the destination port in an ICMP message.
-fn icmp_port(message: &[u8]) -> Option<u16> {
-    match *message.first()? {
-        icmp_type::ECHO_REPLY | icmp_type::ECHO_REQUEST => {
-            let echo = IcmpView::new(message).ok()?;
-            Some(echo.identifier())
-        }
-        // The quoted packet went out: its source is what answers are sent to.
-        _ => Some(Quoted::read(message)?.ports?.0),
-    }
-}
+pub use rule::{ForwardedPort, OwnedPorts, PortOwners, PortQueues, PortRule};
 
 /// The RSS hash of packets to which the one that an ICMP error quotes belongs as an answer; `None` for
 /// everything else.
@@ -115,6 +52,8 @@ pub struct Steering {
     /// Packets that leave the rule's network go by where they come from alone.
     by_source: bool,
     fragments: FragmentQueues,
+    /// When the rule's table in host memory had been read for the frame before.
+    known_at: Time,
     /// Queues that nobody serves at the time; empty where each is served.
     away: Vec<bool>,
 }
@@ -134,6 +73,7 @@ impl Steering {
             follows_flows: false,
             by_source: false,
             fragments: FragmentQueues::default(),
+            known_at: Time::ZERO,
             away: Vec::new(),
         }
     }
@@ -188,29 +128,50 @@ impl Steering {
         self.by_source = true;
     }
 
-    /// The queue of `frame`, whose parts are as `summary` says and to which `rss` gave `hash`.
+    /// The queue of `frame`, whose parts are as `summary` says and to which `rss` gave `hash`. A rule's table is read by
+    /// `dma`, without waiting: see [`known_at`](Self::known_at).
     #[inline(always)]
-    pub fn queue_of(&mut self, frame: &[u8], summary: &FrameSummary, rss: &Toeplitz, hash: u32) -> u16 {
+    pub fn queue_of<D: Dma>(
+        &mut self,
+        dma: &mut D,
+        frame: &[u8],
+        summary: &FrameSummary,
+        rss: &Toeplitz,
+        hash: u32,
+    ) -> u16 {
         if self.follows_flows || self.rule.is_some() {
-            self.queue_of_flow(frame, summary, rss, hash)
+            self.queue_of_flow(dma, frame, summary, rss, hash)
         } else {
             self.queue(hash)
         }
     }
 
+    /// When the queue of the last frame was known; zero while no table had to be read.
+    #[inline(always)]
+    pub fn known_at(&self) -> Time {
+        self.known_at
+    }
+
     #[inline(never)]
-    fn queue_of_flow(&mut self, frame: &[u8], summary: &FrameSummary, rss: &Toeplitz, hash: u32) -> u16 {
+    fn queue_of_flow<D: Dma>(
+        &mut self,
+        dma: &mut D,
+        frame: &[u8],
+        summary: &FrameSummary,
+        rss: &Toeplitz,
+        hash: u32,
+    ) -> u16 {
         if !self.follows_flows {
-            return self.queue_by_rule(frame, summary, rss, hash);
+            return self.queue_by_rule(dma, frame, summary, rss, hash);
         }
         match summary.fragment {
             Fragment::Whole => {
                 let quoted = hash_by_quoted(rss, frame, summary);
-                self.queue_by_rule(frame, summary, rss, quoted.unwrap_or(hash))
+                self.queue_by_rule(dma, frame, summary, rss, quoted.unwrap_or(hash))
             }
             kind => match PacketId::of(frame, summary) {
                 Some(id) if kind == Fragment::First => {
-                    let queue = self.queue_by_rule(frame, summary, rss, rss.hash_as_whole(summary));
+                    let queue = self.queue_by_rule(dma, frame, summary, rss, rss.hash_as_whole(summary));
                     self.fragments.remember(id, queue % self.queues_per_set());
                     queue
                 }
@@ -218,23 +179,42 @@ impl Steering {
                     let first = id.and_then(|id| self.fragments.find(id));
                     // Of the set in use by now.
                     let queue = first.map(|queue| self.active() * self.queues_per_set() + queue);
-                    queue.unwrap_or_else(|| self.queue_by_rule(frame, summary, rss, hash))
+                    queue.unwrap_or_else(|| self.queue_by_rule(dma, frame, summary, rss, hash))
                 }
             },
         }
     }
 
     #[inline]
-    fn queue_by_rule(&self, frame: &[u8], summary: &FrameSummary, rss: &Toeplitz, hash: u32) -> u16 {
-        let by_rule = self.rule.and_then(|rule| {
-            let queue = rule.queue(frame, summary)?;
-            (queue < self.queues_per_set()).then(|| self.active() * self.queues_per_set() + queue)
+    fn queue_by_rule<D: Dma>(
+        &mut self,
+        dma: &mut D,
+        frame: &[u8],
+        summary: &FrameSummary,
+        rss: &Toeplitz,
+        hash: u32,
+    ) -> u16 {
+        let nowhere = Ipv4Addr::UNSPECIFIED;
+        let by_endpoint = |(from, port)| rss.hash_ipv4_ports(from, nowhere, port, 0);
+        let Some(rule) = &self.rule else {
+            return self.queue(hash);
+        };
+        let Some(end) = rule.outer_end(frame, summary) else {
+            let endpoint = if self.by_source { rule.inner_end(frame, summary) } else { None };
+            return self.queue(endpoint.map_or(hash, by_endpoint));
+        };
+        if let Some(inside) = rule.forward_of(end) {
+            return self.queue(by_endpoint(inside));
+        }
+        let number = rule.number(end, |at| {
+            let mut word = [0; 8];
+            self.known_at = dma.read_ahead(at, &mut word);
+            u64::from_ne_bytes(word)
         });
-        by_rule.unwrap_or_else(|| {
-            let endpoint = self.rule.filter(|_| self.by_source).and_then(|rule| rule.inner_end(frame, summary));
-            let nowhere = Ipv4Addr::UNSPECIFIED;
-            self.queue(endpoint.map_or(hash, |(from, port)| rss.hash_ipv4_ports(from, nowhere, port, 0)))
-        })
+        match number.filter(|&number| number < self.queues_per_set()) {
+            Some(number) => self.active() * self.queues_per_set() + number,
+            None => self.queue(hash),
+        }
     }
 
     /// Queues of each set.

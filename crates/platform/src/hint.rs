@@ -16,6 +16,8 @@ pub enum Hint {
     },
     /// The line at `at` is written soon; another agent may have read it last.
     Write(Addr),
+    /// A core goes on when its stores so far are seen by all others. On x86 they are seen in order without that.
+    StoreFence,
     /// A core looks at words `stride` bytes apart, from `from` to before `until`, until the lowest bit of one is not
     /// `bit`. Where transfers between caches take real time they run side by side.
     Words {

@@ -358,7 +358,13 @@ impl AppKind for Lb {
         Owner::of::<ServiceOptions>("application", Self::NAME, Self::ABOUT)
     }
 
-    fn steer(_config: &AppConfig, steering: &mut Steering, _first: usize, _cores: usize) -> Result<(), AppError> {
+    fn steer(
+        _config: &AppConfig,
+        _shared: &SharedTables,
+        steering: &mut Steering,
+        _first: usize,
+        _cores: usize,
+    ) -> Result<(), AppError> {
         steering.follow_flows();
         Ok(())
     }

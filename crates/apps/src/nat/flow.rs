@@ -12,8 +12,8 @@ use super::mapping::{Endpoint, Mappings, NO_PORT};
 use super::policy::{Mapping, NatOptions};
 use super::waiting::Waiting;
 use crate::options::ExternalOptions;
-use crate::tables::{Cuckoo, Entry, External, FlowKey, PortPartition, PortPool, Side};
-use crate::{AppConfig, AppError, Timeouts};
+use crate::tables::{Cuckoo, Entry, External, FlowKey, PortPartition, PortPool, SharedPorts, Side};
+use crate::{AppConfig, AppError, Place, Timeouts};
 
 /// Entries that are looked at for expiry when a flow is opened. A flow takes two, so this
 /// many let the sweep overtake whatever rate of new flows there is.
@@ -66,26 +66,31 @@ pub(super) fn external_addresses(config: &AppConfig, cores: usize) -> Result<u32
 }
 
 impl Flows {
-    /// Takes address space for the share of one core.
+    /// Takes address space for the share of the core at `place`. Where flows of an endpoint share a port, all cores take it
+    /// from `ports`.
     pub fn allocate(
         config: &AppConfig,
-        core: usize,
-        cores: usize,
+        place: Place,
         space: &mut AddressSpace,
+        ports: Option<&SharedPorts>,
     ) -> Result<Flows, AppError> {
+        let Place { core, cores } = place;
         let entries = config.entries_per_core(cores, 2)?;
-        let partition = PortPartition::new(cores);
-        let addresses = external_addresses(config, cores)?;
+        let own = external_addresses(config, cores)?;
         let base = config.read::<ExternalOptions>().external_address.to_bits();
         let options: NatOptions = config.read();
         let timeouts = options.timeouts(config.timeouts);
         let (tcp, others) = (timeouts.tcp_transitory, timeouts.udp.min(timeouts.icmp));
         let table = Cuckoo::allocate(space, entries);
-        let ports = match options.nat_mapping {
-            Mapping::PerFlow => Ports::PerFlow(PortPool::allocate(space, partition, core, base, addresses)),
+        let (addresses, ports) = match options.nat_mapping {
+            Mapping::PerFlow => {
+                let pool = PortPool::allocate(space, PortPartition::new(cores), core, base, own);
+                (own, Ports::PerFlow(pool))
+            }
             Mapping::EndpointIndependent => {
-                let mappings = Mappings::allocate(config, core, partition, entries / 2, addresses, space);
-                Ports::ByEndpoint(Box::new(mappings), Waiting::allocate(space, entries / 2))
+                let ports = ports.ok_or(AppError::MissingTable { app: "nat", table: "external ports" })?;
+                let mappings = Mappings::allocate(config, place, ports, entries / 2, space);
+                (ports.addresses(), Ports::ByEndpoint(Box::new(mappings), Waiting::allocate(space, entries / 2)))
             }
         };
         Ok(Flows {
@@ -117,11 +122,14 @@ impl Flows {
         self.table.len() / 2
     }
 
-    /// How many external ports are free.
-    pub fn free_ports(&self) -> u32 {
+    /// How many external ports are free, or which this core has taken of those that all cores share.
+    pub fn port_gauges(&self) -> Vec<(&'static str, u64)> {
         match &self.ports {
-            Ports::PerFlow(pool) => pool.free(),
-            Ports::ByEndpoint(mappings, _) => mappings.free_ports(),
+            Ports::PerFlow(pool) => vec![("external_ports_free", u64::from(pool.free()))],
+            Ports::ByEndpoint(mappings, _) => {
+                let names = ["external_ports_tcp", "external_ports_udp", "external_ports_icmp"];
+                names.into_iter().zip(mappings.ports_taken().map(u64::from)).collect()
+            }
         }
     }
 

@@ -11,13 +11,14 @@
 //! | inside address | how many flows the host has |
 
 use bytemuck::{Pod, Zeroable};
+use nicforge_nic::PortOwners;
 use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_wire::headers::ip_protocol;
 
 use super::policy::{Filtering, NatOptions};
-use crate::AppConfig;
 use crate::options::ExternalOptions;
-use crate::tables::{Cuckoo, Entry, External, FlowKey, Parity, PortBits, PortPartition, Side, Unforeseen, mix};
+use crate::tables::{CorePorts, Cuckoo, Entry, External, FlowKey, Parity, SharedPorts, Side, Unforeseen, mix};
+use crate::{AppConfig, Place};
 
 /// The name of a drop: no external port is free.
 pub const NO_PORT: &str = "no_external_port";
@@ -101,8 +102,7 @@ fn by_host(address: u32) -> FlowKey {
 #[derive(Clone, Debug)]
 pub struct Mappings {
     table: Cuckoo<Line>,
-    /// Of TCP, UDP and ICMP: each has its own number space.
-    ports: [PortBits; 3],
+    ports: CorePorts,
     random: Unforeseen,
     addresses: u32,
     filtering: Filtering,
@@ -111,21 +111,17 @@ pub struct Mappings {
 }
 
 impl Mappings {
-    /// Takes address space for the mappings of `flows` flows of core `core`, whose external addresses are `addresses` from
-    /// the first one on.
+    /// Takes address space for the mappings of `flows` flows of the core at `place`, with external `ports`.
     pub fn allocate(
         config: &AppConfig,
-        core: usize,
-        partition: PortPartition,
+        place: Place,
+        ports: &SharedPorts,
         flows: u32,
-        addresses: u32,
         space: &mut AddressSpace,
     ) -> Mappings {
         let options: NatOptions = config.read();
         let base = config.read::<ExternalOptions>().external_address.to_bits();
-        let mut pool = || PortBits::allocate(space, partition, core, base, addresses);
-        let ports = [pool(), pool(), pool()];
-        let owned = |external: External| partition.owner_core(external.port).is_none_or(|owner| owner == core);
+        let kept = options.nat_ports_kept_percent;
         let statics = options.forwards().into_iter().map(|forward| {
             let inside = Endpoint {
                 address: forward.inside.ip().to_bits(),
@@ -137,29 +133,29 @@ impl Mappings {
         Mappings {
             // Of each flow at most one of each kind.
             table: Cuckoo::allocate(space, flows.saturating_mul(4)),
-            ports,
-            random: Unforeseen::new(config.seed, core as u64),
-            addresses,
+            ports: CorePorts::new(ports.clone(), place.core, place.cores, kept),
+            random: Unforeseen::new(config.seed, place.core as u64),
+            addresses: ports.addresses(),
             filtering: options.nat_filtering,
             host_share: (u64::from(flows) * u64::from(options.nat_host_share_percent) / 100).max(1) as u32,
-            statics: statics.filter(|(_, external)| owned(*external)).collect(),
+            // On every core: which one has the flows of a server, steering says.
+            statics: statics.collect(),
         }
     }
 
-    /// Sets up the mappings of the configuration.
+    /// Sets up the mappings of the configuration, and frees the ports of a core that was in this one's place.
     pub fn start<C: Cpu>(&mut self, cpu: &mut C) {
+        self.ports.start(cpu);
         for (inside, external) in std::mem::take(&mut self.statics) {
-            if let Some(ports) = self.ports_of(inside.protocol) {
-                ports.reserve(cpu, external);
-            }
+            self.ports.reserve(cpu, inside.protocol, external);
             // There is room in an empty table.
             let _ = self.insert(cpu, inside, external, true);
         }
     }
 
-    /// Free external ports of the protocol that has the fewest.
-    pub fn free_ports(&self) -> u32 {
-        self.ports.iter().map(PortBits::free).min().unwrap_or(0)
+    /// External ports that this core has, of TCP, UDP and ICMP.
+    pub fn ports_taken(&self) -> [u32; PortOwners::PROTOCOLS] {
+        self.ports.taken()
     }
 
     /// The external endpoint of `inside`, which it keeps or gets, for one more flow to `remote`. Errors are names of drops.
@@ -205,11 +201,9 @@ impl Mappings {
     }
 
     /// An external endpoint for a flow of `inside` that others may have, too.
-    pub fn any_port(&mut self, inside: Endpoint) -> Option<External> {
-        let (wanted, mut random) = (self.address_of(inside.address), self.random);
-        let external = self.ports_of(inside.protocol)?.any(&mut random, wanted);
-        self.random = random;
-        Some(external)
+    pub fn any_port<C: Cpu>(&mut self, cpu: &mut C, inside: Endpoint) -> Option<External> {
+        let wanted = self.address_of(inside.address);
+        self.ports.any(cpu, &mut self.random, inside.protocol, wanted)
     }
 
     /// The number of the external address of an inside host (RFC 4787, REQ-2).
@@ -234,9 +228,7 @@ impl Mappings {
         if let Some((number, _)) = self.table.find(cpu, &by_external(external, inside.protocol)) {
             self.table.remove(cpu, number);
         }
-        if let Some(ports) = self.ports_of(inside.protocol) {
-            ports.give(cpu, external);
-        }
+        self.ports.give(cpu, inside.protocol, external);
     }
 
     fn filters_addresses(&self) -> bool {
@@ -266,17 +258,9 @@ impl Mappings {
             ip_protocol::UDP => &[Parity::Like(inside.port), Parity::Any],
             _ => &[Parity::Any],
         };
-        let (addresses, mut random) = (self.addresses, self.random);
-        let ports = self.ports_of(inside.protocol).ok_or(NO_PORT)?;
-        let mut choices = (0..addresses).flat_map(|step| parities.iter().map(move |parity| (step, *parity)));
-        let external =
-            choices.find_map(|(step, parity)| ports.take(cpu, &mut random, (wanted + step) % addresses, parity));
-        self.random = random;
-        let external = external.ok_or(NO_PORT)?;
+        let external = self.ports.take(cpu, &mut self.random, inside.protocol, wanted, parities).ok_or(NO_PORT)?;
         if self.insert(cpu, inside, external, false).is_none() {
-            if let Some(ports) = self.ports_of(inside.protocol) {
-                ports.give(cpu, external);
-            }
+            self.ports.give(cpu, inside.protocol, external);
             return Err(crate::TABLE_FULL);
         }
         Ok(external)
@@ -325,15 +309,5 @@ impl Mappings {
         } else {
             cpu.store(self.table.at(number) + FLOWS, flows);
         }
-    }
-
-    fn ports_of(&mut self, protocol: u8) -> Option<&mut PortBits> {
-        let number = match protocol {
-            ip_protocol::TCP => 0,
-            ip_protocol::UDP => 1,
-            ip_protocol::ICMP => 2,
-            _ => return None,
-        };
-        self.ports.get_mut(number)
     }
 }

@@ -5,8 +5,8 @@
 //!          ◄─ (r, q) → (a, p) ──  ◄ (r, q) → (x, e) ──
 //! ```
 //!
-//! Each core has its own flows, and its own range of ports of every external address x
-//! ([`PortPartition`]). What we decided where there is a choice:
+//! Each core has its own flows, and ports of every external address x: a range of its own ([`PortPartition`]), or those that
+//! it took from all ([`SharedPorts`], with endpoint-independent mapping). What we decided where there is a choice:
 //!
 //! - A packet to an external address comes from outside, whatever its port; any other packet
 //!   comes from inside if its port is an inside one, and is dropped (`no_flow`) if not. So
@@ -39,7 +39,7 @@ mod own;
 pub mod policy;
 mod waiting;
 
-use nicforge_nic::{Packet, PortId, PortRule, Steering, Verdict};
+use nicforge_nic::{ForwardedPort, OwnedPorts, Packet, PortId, PortQueues, PortRule, Steering, Verdict};
 use nicforge_options::Owner;
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_wire::headers::{TcpFlags, icmp_type, ip_protocol};
@@ -51,7 +51,7 @@ use crate::fragment::Fragments;
 use crate::headers::{self, Headers};
 use crate::options::ExternalOptions;
 use crate::record_route;
-use crate::tables::{FlowKey, PortPartition, Side};
+use crate::tables::{FlowKey, PortPartition, SharedPorts, Side};
 use crate::undelivered::Refusals;
 use crate::{
     AppConfig, AppError, AppKind, AppShape, Application, Flow, FullTable, NeededAddress, Place, PortMap, SharedTables,
@@ -60,14 +60,20 @@ use nicforge_wire::rewrite::{self, End};
 
 /// How a NIC, whose queue 0 core `first` of `cores` serves and the others the cores behind it, finds
 /// the core that has the flow of a packet from outside.
-pub(crate) fn port_rule(config: &AppConfig, first: usize, cores: usize) -> Result<PortRule, AppError> {
-    let ports = PortPartition::new(cores);
-    Ok(PortRule {
-        first_address: config.read::<ExternalOptions>().external_address.to_bits(),
-        addresses: external_addresses(config, cores)?,
-        first_port: ports.first_port(first),
-        share: ports.share(),
-    })
+fn port_rule(config: &AppConfig, shared: &SharedTables, first: usize, cores: usize) -> Result<PortRule, AppError> {
+    let first_address = config.read::<ExternalOptions>().external_address.to_bits();
+    let Some(ports) = &shared.nat_ports else {
+        let ports = PortPartition::new(cores);
+        let queues = PortQueues::Ranges { first_port: ports.first_port(first), share: ports.share() };
+        return Ok(PortRule { first_address, addresses: external_addresses(config, cores)?, ports: queues });
+    };
+    let forwards = config.read::<policy::NatOptions>().forwards().into_iter().map(|forward| ForwardedPort {
+        protocol: forward.protocol,
+        port: forward.external_port,
+        inside: (*forward.inside.ip(), forward.inside.port()),
+    });
+    let owned = OwnedPorts { owners: ports.owners(), first_core: first, forwards: forwards.collect() };
+    Ok(PortRule { first_address, addresses: ports.addresses(), ports: PortQueues::Owned(owned) })
 }
 
 /// The packet belongs to no flow, and no mapping lets it in.
@@ -103,18 +109,23 @@ impl OfFirst {
 }
 
 impl Nat {
-    /// The tables of core `core` of `cores`.
+    /// The tables of the core at `place`.
     ///
     /// # Errors
-    /// A setting is out of range.
-    pub fn allocate(config: &AppConfig, core: usize, cores: usize, space: &mut AddressSpace) -> Result<Nat, AppError> {
+    /// A setting is out of range, or `shared` was made for another application.
+    pub fn allocate(
+        config: &AppConfig,
+        place: Place,
+        space: &mut AddressSpace,
+        shared: &SharedTables,
+    ) -> Result<Nat, AppError> {
         Ok(Nat {
             ports: config.ports.clone(),
-            flows: Flows::allocate(config, core, cores, space)?,
+            flows: Flows::allocate(config, place, space, shared.nat_ports.as_ref())?,
             fragments: Fragments::allocate(space, config.timeouts.fragment),
             refusals: Refusals::default(),
-            identification: core as u16,
-            cores: cores as u16,
+            identification: place.core as u16,
+            cores: place.cores as u16,
         })
     }
 
@@ -281,7 +292,9 @@ impl<C: Cpu> Application<C> for Nat {
     }
 
     fn gauges(&self) -> Vec<(&'static str, u64)> {
-        vec![("flows", u64::from(self.flows.len())), ("external_ports_free", u64::from(self.flows.free_ports()))]
+        let mut gauges = vec![("flows", u64::from(self.flows.len()))];
+        gauges.extend(self.flows.port_gauges());
+        gauges
     }
 }
 
@@ -304,8 +317,25 @@ impl AppKind for Nat {
         Owner::of::<ExternalOptions>("application", Self::NAME, Self::ABOUT)
     }
 
-    fn steer(config: &AppConfig, steering: &mut Steering, first: usize, cores: usize) -> Result<(), AppError> {
-        steering.set_rule(port_rule(config, first, cores)?);
+    fn share(config: &AppConfig, space: &mut AddressSpace) -> SharedTables {
+        let by_endpoint = config.read::<policy::NatOptions>().nat_mapping == policy::Mapping::EndpointIndependent;
+        // What is wrong with the addresses, each core's part says.
+        let addresses = external_addresses(config, 1).ok().filter(|_| by_endpoint);
+        let base = config.read::<ExternalOptions>().external_address.to_bits();
+        SharedTables {
+            nat_ports: addresses.map(|addresses| SharedPorts::allocate(space, base, addresses)),
+            ..SharedTables::default()
+        }
+    }
+
+    fn steer(
+        config: &AppConfig,
+        shared: &SharedTables,
+        steering: &mut Steering,
+        first: usize,
+        cores: usize,
+    ) -> Result<(), AppError> {
+        steering.set_rule(port_rule(config, shared, first, cores)?);
         steering.follow_flows();
         if config.read::<policy::NatOptions>().nat_mapping == policy::Mapping::EndpointIndependent {
             steering.by_source();
@@ -317,9 +347,9 @@ impl AppKind for Nat {
         config: &AppConfig,
         place: Place,
         space: &mut AddressSpace,
-        _shared: &SharedTables,
+        shared: &SharedTables,
     ) -> Result<Box<dyn Application<C>>, AppError> {
-        Ok(Box::new(Nat::allocate(config, place.core, place.cores, space)?))
+        Ok(Box::new(Nat::allocate(config, place, space, shared)?))
     }
 }
 

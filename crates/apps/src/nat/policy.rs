@@ -81,6 +81,9 @@ options! {
         /// Whether flows to different destinations share external ports when none is free, with endpoint-independent mapping;
         /// such flows have no mapping that others could use (against RFC 4787, REQ-3).
         nat_ports_shared: bool = false, "", Allowed::Flag;
+        /// How much of its even part of the external ports each core keeps for itself; the rest goes to the cores that need
+        /// it. With endpoint-independent mapping.
+        nat_ports_kept_percent: u32 = 50, "%", Allowed::Whole(0, 100);
         /// How many of the table's flows one inside host may have, with endpoint-independent mapping.
         nat_host_share_percent: u32 = 100, "%", Allowed::Whole(1, 100);
         /// Ports of the first external address that belong to servers inside, with endpoint-independent mapping.

@@ -106,8 +106,10 @@ impl Ground for nicforge_platform::live::LiveCpu {
 
 /// An application on a ground.
 pub struct On<G: Ground> {
-    /// The application.
+    /// The application on the core at work.
     pub app: App<CpuOf<G>>,
+    /// On the other cores.
+    others: Vec<App<CpuOf<G>>>,
     /// Memory and core.
     pub ground: G,
     /// A buffer for one packet.
@@ -120,14 +122,30 @@ impl<G: Ground> On<G> {
     /// # Panics
     /// It cannot be built.
     pub fn new(apps: &Apps, config: &AppConfig, place: Place) -> On<G> {
+        On::several(apps, config, &[place])
+    }
+
+    /// The same on several cores over one memory, which take turns; the first one begins.
+    ///
+    /// # Panics
+    /// It cannot be built, or there is no place.
+    pub fn several(apps: &Apps, config: &AppConfig, places: &[Place]) -> On<G> {
         let mut space = AddressSpace::default();
         let mbuf = space.data(METADATA_BYTES + HEADROOM_BYTES + BUFFER, 64);
         let shared = apps.share(config, &mut space).expect("a known name");
-        let built = apps.build::<G::On>(config, place, &mut space, &shared);
-        let mut app = built.unwrap_or_else(|error| panic!("{}: {error}", config.name));
+        let mut build = |place: &Place| {
+            let built = apps.build::<G::On>(config, *place, &mut space, &shared);
+            built.unwrap_or_else(|error| panic!("{}: {error}", config.name))
+        };
+        let mut all: Vec<_> = places.iter().map(&mut build).collect();
         let mut ground = G::new(&space);
-        app.start(&mut *ground.core());
-        On { app, ground, mbuf }
+        all.iter_mut().for_each(|app| app.start(&mut *ground.core()));
+        On { app: all.remove(0), others: all, ground, mbuf }
+    }
+
+    /// The core at work and number `other` of the others change places.
+    pub fn change(&mut self, other: usize) {
+        std::mem::swap(&mut self.app, &mut self.others[other]);
     }
 
     /// Writes the parts of a frame to where `packet` has them, and hands it to the application. Returns the verdict, the

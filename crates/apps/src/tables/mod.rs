@@ -6,20 +6,20 @@
 //! | [`Lpm`] | l3fwd, synthetic | one, and one for each 8 bits beyond the first 24 |
 //! | [`Maglev`] | lb, for new flows | one |
 //! | [`PortPool`] | nat, a port for each flow | none while fresh ports last; then one of a sequential ring |
-//! | [`PortBits`] | nat, a port for each inside endpoint | one, while some ports in 64 are free |
+//! | [`SharedPorts`] | nat, a port for each inside endpoint | one, while some ports in 64 are free; one for the owner |
 
 mod cuckoo;
 mod hash;
 mod key;
 mod lpm;
 mod maglev;
-mod port_bits;
 mod ports;
+mod shared_ports;
 
 pub use cuckoo::{Cuckoo, Entry, TableFull};
 pub use hash::{Random, hash2, mix};
 pub use key::{FlowKey, Side};
 pub use lpm::{Lpm, Prefix};
 pub use maglev::Maglev;
-pub use port_bits::{Parity, PortBits, Unforeseen};
 pub use ports::{External, PortPartition, PortPool};
+pub use shared_ports::{CorePorts, Parity, SharedPorts, Unforeseen};

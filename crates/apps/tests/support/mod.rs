@@ -63,12 +63,26 @@ impl Bench {
 
     /// Core `core` of `cores`, which has the machine to itself.
     pub fn on_core(config: &AppConfig, core: usize, cores: usize) -> Bench {
-        let (place, apps) = (Place { core, cores }, Apps::shipped());
+        Bench::at(config, &[Place { core, cores }])
+    }
+
+    /// Both of two cores over one memory; core 0 is at work.
+    pub fn of_two(config: &AppConfig) -> Bench {
+        Bench::at(config, &[0, 1].map(|core| Place { core, cores: 2 }))
+    }
+
+    /// The core at work and the other one change places.
+    pub fn change(&mut self) {
+        everywhere!(self, on => on.change(0));
+    }
+
+    fn at(config: &AppConfig, places: &[Place]) -> Bench {
+        let apps = Apps::shipped();
         Bench {
-            flat: On::new(&apps, config, place),
-            sim: On::new(&apps, config, place),
+            flat: On::several(&apps, config, places),
+            sim: On::several(&apps, config, places),
             #[cfg(target_os = "linux")]
-            live: On::new(&apps, config, place),
+            live: On::several(&apps, config, places),
             flags: RxFlags::default(),
             inlines: false,
             offload: TxOffload::default(),

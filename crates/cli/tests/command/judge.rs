@@ -71,7 +71,9 @@ pub fn simulate(folder: &TempDir, app: &str, capture: &str, settings: &[&str]) -
     let mut arguments = vec!["run", "scenarios/nat-capture.toml", "--quiet", "--force", "--out", "out-sim"];
     arguments.extend(["--pcap", capture, "--pcap-out", "sim.pcap"]);
     let usual = [app.as_str(), "nics=1", "offered_gbps=1", "table_entries=100000"];
-    settings.iter().chain(&usual).for_each(|set| arguments.extend(["--set", set]));
+    let key = |set: &str| set.split('=').next().map(str::to_owned);
+    let own = |set: &&&str| settings.iter().any(|other| key(other) == key(set));
+    usual.iter().filter(|set| !own(set)).chain(settings).for_each(|set| arguments.extend(["--set", set]));
     let output = nicforge(folder, &arguments);
     assert!(output.status.success(), "{capture}: {}", stderr(&output));
     std::fs::write(folder.path().join(SIM_SAID), stderr(&output)).unwrap();

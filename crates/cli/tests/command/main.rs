@@ -19,6 +19,8 @@ mod diff;
 #[cfg(target_os = "linux")]
 mod machine;
 mod nat_capture;
+#[cfg(target_os = "linux")]
+mod nat_ports;
 mod notes;
 mod outputs;
 mod p4;

@@ -12,13 +12,15 @@
 //! | 16–39 | batched list: the other buffers' metadata |
 //! | 40–63 | batched list: zero |
 //!
-//! Shared by the drivers of a ring, in a line of its own, which the NIC does not read:
+//! Shared by the drivers of a ring, in lines of their own, which the NIC does not read:
 //!
 //! | bytes | content |
 //! | --- | --- |
 //! | 0–7 | the lock |
 //! | 8–15 | descriptors given to the NIC so far |
 //! | 16–23 | list: index of the spare descriptor at the end |
+//!
+//! the doorbell record: as many descriptors as were given, in a line of its own, as mlx5's driver keeps it for the NIC,
 //!
 //! and for the array the bitmap: bit *i* says that descriptor *i* has a new buffer and was not
 //! yet given to the NIC. Registers: receive register `ring` is the doorbell: descriptors given so
@@ -83,6 +85,7 @@ pub struct Ring {
     base: Addr,
     buffers: Addr,
     shared: Addr,
+    doorbell_record: Addr,
     bitmap: Addr,
     /// In which order descriptors are used.
     pub order: Order,
@@ -115,6 +118,7 @@ impl Ring {
             base: Addr(0),
             buffers: Addr(0),
             shared: space.data(64, 64),
+            doorbell_record: space.data(64, 64),
             bitmap: space.data(entries.div_ceil(64) * 8, 64),
             order,
             entries,
@@ -201,6 +205,11 @@ impl Ring {
     /// The word that counts descriptors given to the NIC.
     pub fn given(&self) -> Addr {
         self.shared + 8
+    }
+
+    /// The doorbell record.
+    pub fn doorbell_record(&self) -> Addr {
+        self.doorbell_record
     }
 
     /// The word that says which descriptor is the spare one at the end of the list.

@@ -101,6 +101,7 @@ fn locked<C: Cpu>(cpu: &mut C, ring: &Ring, doorbell: Register, advance: impl Fn
     let given = advance(cpu, before);
     if given != before {
         cpu.store(ring.given(), given);
+        cpu.store(ring.doorbell_record(), given);
         cpu.mmio_write(doorbell, ring.first + given);
     }
     cpu.unlock(ring.lock());

@@ -8,7 +8,7 @@ mod error;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use nicforge_apps::{AppConfig, AppGround, Place as AppPlace};
+use nicforge_apps::{AppConfig, AppGround, Place as AppPlace, SharedTables};
 use nicforge_interfaces::emulated::{self, EmulatedOptions};
 use nicforge_interfaces::{Halves, KnownGround, Plan};
 use nicforge_nic::stage::Chain;
@@ -96,6 +96,8 @@ pub(crate) struct LaidOut<'a, G: Ground> {
     pub ledgers: Vec<Ledger>,
     /// Where a core plays NICs and fills physical rings: for each, its level of the pool.
     pub fills: Vec<PoolCache>,
+    /// Tables of the application that all cores share.
+    shared: SharedTables,
     tx_rings: Vec<Vec<TxRing>>,
     halves: Vec<Box<dyn ReceiveHalf<G::Dma>>>,
     /// Drivers of each core, by core.
@@ -149,6 +151,7 @@ impl<'a> HostPlan<'a> {
             copied: copied.flatten(),
             ledgers,
             fills: Vec::new(),
+            shared: SharedTables::default(),
             tx_rings,
             halves: Vec::new(),
         };
@@ -272,7 +275,7 @@ impl<G: Ground> LaidOut<'_, G> {
         nics
     }
 
-    /// Each of `nics` steers as `app` wants it.
+    /// Each of `nics` steers as `app` wants it, whose [software](Self::software) is laid out.
     ///
     /// # Errors
     /// What the application cannot be built with.
@@ -281,7 +284,7 @@ impl<G: Ground> LaidOut<'_, G> {
         for (device, nic) in nics.iter_mut().enumerate() {
             let whole = emulated::played::<G>(&mut *nic.receive).and_then(|played| played.whole_mut());
             let steering = whole.map_or(&mut nic.steering, |whole| &mut whole.nic.steering);
-            apps.steer(app, steering, adapters.first_core(device), adapters.all_cores())?;
+            apps.steer(app, &self.shared, steering, adapters.first_core(device), adapters.all_cores())?;
         }
         Ok(())
     }
@@ -325,13 +328,13 @@ impl<G: KnownGround + AppGround> LaidOut<'_, G> {
         app: impl Fn(usize) -> &'c AppConfig,
     ) -> Result<Vec<Software<G>>, BuildError> {
         let (apps, cores) = (&self.plan.registry().apps, self.plan.adapters.all_cores());
-        let shared = apps.share(shared_by, &mut self.space)?;
+        self.shared = apps.share(shared_by, &mut self.space)?;
         let burst = self.plan.settings.read::<Burst>().burst;
         let mut software = Vec::with_capacity(cores);
         for core in 0..cores {
             let CoreParts { drivers, transmit, pool } = self.next_core();
             let begin = self.space.end();
-            let app = apps.build::<G>(app(core), AppPlace { core, cores }, &mut self.space, &shared)?;
+            let app = apps.build::<G>(app(core), AppPlace { core, cores }, &mut self.space, &self.shared)?;
             let packets = PacketLoop::new(drivers, transmit, pool, app, burst);
             software.push(Software { packets, tables: begin..self.space.end() });
         }

@@ -213,6 +213,7 @@ impl Device {
         // Once for all ports, or the first one's turn would be everybody's.
         let gives_up = self.gives_up();
         self.held = false;
+        let mut burst = false;
         for number in 0..self.nics.len() {
             let room = self.room(number);
             let (nic, port) = (&mut self.nics[number], &mut self.ports[number]);
@@ -248,12 +249,17 @@ impl Device {
             }
             if moved(nic) != before {
                 busy = true;
+                burst |= moved(nic).1 - before.1 >= BUDGET as u64;
                 port.flush()?;
             }
             busy |= self.bridge(number);
             busy |= self.play(number);
         }
         self.way.cpu.dma.wake();
+        if burst && self.sleeps() {
+            // Whoever receives them may be waiting for this core, and the next burst would overrun its socket.
+            std::thread::yield_now();
+        }
         Ok(busy)
     }
 

@@ -74,6 +74,7 @@ sections! {
         size_kib: "KiB", CACHE_KIB, "capacity";
         ways: "ways", WAYS, "ways";
         hit_ns: "ns", NS, "load-to-use latency of a hit";
+        other_l2_ns: "ns", NS, "load-to-use latency of a line that the L2 of another core has";
         io_ways: "ways", Allowed::Whole(0, 16), "ways that DMA writes may allocate into";
         one_young_in: "lines", Allowed::Whole(0, 1 << 16),
             "ages of two bits: where more lines come than fit, one of so many is kept; 0: least recently used";
@@ -167,6 +168,7 @@ impl PlainFile {
             core: self.core.config(),
             l2: cache(source, [&self.l2.size_kib, &self.l2.ways, &self.l2.hit_ns])?,
             llc: cache(source, [&self.llc.size_kib, &self.llc.ways, &self.llc.hit_ns])?,
+            other_l2: self.llc.other_l2_ns.ns(),
             io_ways: self.llc.io_ways.count(),
             llc_one_young_in: self.llc.one_young_in.count() as u32,
             dram: self.dram.config(),

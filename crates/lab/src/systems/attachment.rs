@@ -64,6 +64,8 @@ impl Attachment {
                 0 => 0,
                 _ => machine.l2.ways,
             },
+            // An estimate: a look-up and a snoop, each as long.
+            other_l2: clock.time_for(machine.l1.hit + machine.l2.hit + machine.l1.hit + machine.l2.hit),
             llc_one_young_in: 0,
             dram: DramConfig {
                 channels: 1,

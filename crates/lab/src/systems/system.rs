@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use nicforge_apps::AppConfig;
 use nicforge_apps::nat::Nat;
+use nicforge_apps::{AppConfig, AppKind, Place};
 use nicforge_interfaces::kernel::{Frame, KernelPlan, SharedLock, SlabCache, Slabs};
 use nicforge_interfaces::sinic::Options;
 use nicforge_interfaces::{Built, InterfaceEntry, InterfaceError, NicMemory, Plan, WholeNic};
@@ -131,7 +131,11 @@ impl BuiltSystem {
             plan.connections.iter().map(|connection| Connection::new(connection, plan.cores, &mut space)).collect();
         let memory = space.data(plan.process_bytes, 4096);
         let gateway = match &plan.gateway {
-            Some(config) => Some((Nat::allocate(config, 0, 1, &mut space)?, config.work)),
+            Some(config) => {
+                let shared = Nat::share(config, &mut space);
+                let place = Place { core: 0, cores: 1 };
+                Some((Nat::allocate(config, place, &mut space, &shared)?, config.work))
+            }
             None => None,
         };
         let lock = SharedLock::new(&mut space, plan.cores);

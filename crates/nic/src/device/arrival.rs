@@ -8,7 +8,7 @@ use nicforge_wire::{FrameError, FrameSummary, checksum, parse_headers, parse_pla
 
 use super::{Nic, RUN_AHEAD};
 use crate::stage::Frame;
-use crate::{Arriving, DropCause, PortId, RxFlags, Steering, TxOffload, Waiting};
+use crate::{Arriving, DropCause, PortId, RxFlags, TxOffload, Waiting};
 
 /// What the parser finds out about a frame.
 #[derive(Clone, Copy, Debug)]
@@ -53,15 +53,7 @@ impl Parsed {
     /// The frame with these parts on its way to the host: `from` says when its first bit came in, and on
     /// which port.
     #[inline(always)]
-    fn arriving<'a>(
-        &self,
-        bytes: &'a [u8],
-        head: usize,
-        stamp: Time,
-        port: PortId,
-        steering: &mut Steering,
-        rss: &Toeplitz,
-    ) -> Arriving<'a> {
+    fn arriving<'a>(&self, bytes: &'a [u8], head: usize, stamp: Time, port: PortId, queue: u16) -> Arriving<'a> {
         Arriving {
             mark: 0,
             bytes,
@@ -72,7 +64,7 @@ impl Parsed {
             flags: self.flags,
             segment: self.segment,
             port,
-            queue: steering.queue_of(bytes, &self.summary, rss, self.rss_hash),
+            queue,
         }
     }
 }
@@ -102,9 +94,10 @@ impl<D: Dma> Nic<D> {
     }
 
     /// A frame that a stage sends to the host, steered.
-    pub(super) fn frame_of<'a>(&mut self, bytes: &'a [u8], stamp: Time) -> Result<Frame<'a>, FrameError> {
+    pub(super) fn frame_of<'a>(&mut self, dma: &mut D, bytes: &'a [u8], stamp: Time) -> Result<Frame<'a>, FrameError> {
         let parsed = self.parse(bytes, bytes.len())?;
-        let arriving = parsed.arriving(bytes, bytes.len(), stamp, self.spec.port, &mut self.steering, &self.rss);
+        let queue = self.steering.queue_of(dma, bytes, &parsed.summary, &self.rss, parsed.rss_hash);
+        let arriving = parsed.arriving(bytes, bytes.len(), stamp, self.spec.port, queue);
         Ok(Frame::arrived(&arriving, parsed.summary))
     }
 
@@ -160,7 +153,8 @@ impl<D: Dma> Nic<D> {
 
     #[inline]
     fn take(&mut self, dma: &mut D, frame: &[u8], head: usize, parsed: &Parsed, stamp: Time) {
-        let arriving = parsed.arriving(frame, head, stamp, self.spec.port, &mut self.steering, &self.rss);
+        let queue = self.steering.queue_of(dma, frame, &parsed.summary, &self.rss, parsed.rss_hash);
+        let arriving = parsed.arriving(frame, head, stamp, self.spec.port, queue);
         let state = &mut self.queues[usize::from(arriving.queue)];
         // Stages hear of frames whose queue is closed, too.
         if state.closed && self.stages.is_empty() {
@@ -173,7 +167,7 @@ impl<D: Dma> Nic<D> {
         let (queue, Waiting { entries: waiting, of }) = (arriving.queue, waiting);
         self.note(dma, stamp, Moment::Steered { queue, waiting, of });
         let came = dma.now();
-        let until = came + self.spec.rx_pipeline;
+        let until = (came + self.spec.rx_pipeline).max(self.steering.known_at());
         let later = self.receive_free > until + RUN_AHEAD;
         if self.held.len() == 0 && !later {
             self.deliver(dma, &arriving, Some(&parsed.summary), until);

@@ -39,7 +39,7 @@ impl<D: Dma> Nic<D> {
     fn deliver_steered(&mut self, dma: &mut D, frame: &mut Frame<'_>, parsed: Time) {
         if frame.wants_queue() {
             let hash = self.rss.hash(frame.summary());
-            let queue = self.steering.queue_of(frame.bytes(), frame.summary(), &self.rss, hash);
+            let queue = self.steering.queue_of(dma, frame.bytes(), frame.summary(), &self.rss, hash);
             frame.steered(hash, queue);
         }
         match self.queues.get(usize::from(frame.queue())) {
@@ -61,7 +61,7 @@ impl<D: Dma> Nic<D> {
     pub(super) fn advance_stages(&mut self, dma: &mut D) {
         self.stages.advance(dma, self.transmit.internal());
         while let Some(Inward { bytes, stamp, from, .. }) = self.stages.take_inward(dma.now()) {
-            match self.frame_of(&bytes, stamp) {
+            match self.frame_of(dma, &bytes, stamp) {
                 Ok(frame) => self.pass(dma, frame, from, dma.now() + self.spec.rx_pipeline),
                 Err(error) => self.unsteered.count(error.name()),
             }

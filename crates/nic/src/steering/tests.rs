@@ -1,6 +1,18 @@
 //! Which queue frames go to.
 
+use nicforge_platform::{AddressSpace, Cpu};
+
 use super::*;
+use crate::mock::MockHost;
+
+fn host() -> MockHost {
+    MockHost::new(&AddressSpace::default())
+}
+
+/// A rule of ranges.
+fn ranges(first_address: u32, addresses: u32, first_port: u16, share: u32) -> PortRule {
+    PortRule { first_address, addresses, ports: PortQueues::Ranges { first_port, share } }
+}
 
 const ENTRIES: u32 = INDIRECTION_ENTRIES as u32;
 
@@ -52,7 +64,7 @@ fn frame(protocol: u8, l4: &[u8]) -> Vec<u8> {
 
 fn steered(steering: &mut Steering, frame: &[u8]) -> u16 {
     let summary = nicforge_wire::parse_frame(frame).unwrap();
-    steering.queue_of(frame, &summary, &Toeplitz::default(), 3)
+    steering.queue_of(&mut host(), frame, &summary, &Toeplitz::default(), 3)
 }
 
 /// What a host behind a balancer sent to a client, and a router on the way could not send on.
@@ -65,7 +77,7 @@ fn an_error_goes_to_the_queue_of_the_flow_that_it_quotes() {
     let queue_of = |steering: &Steering, frame: &[u8]| {
         let mut steering = steering.clone();
         let summary = nicforge_wire::parse_frame(frame).unwrap();
-        steering.queue_of(frame, &summary, &rss, rss.hash(&summary))
+        steering.queue_of(&mut host(), frame, &summary, &rss, rss.hash(&summary))
     };
     let turned = |frame: &[u8]| {
         let mut frame = frame.to_vec();
@@ -105,7 +117,7 @@ fn an_error_goes_to_the_queue_of_the_flow_that_it_quotes() {
 fn a_rule_finds_the_queue_of_what_comes_back() {
     let mut steering = Steering::new(4, 1);
     // Ports from 1000: 100 for each queue.
-    steering.set_rule(PortRule { first_address: 0x0a00_0008, addresses: 2, first_port: 1000, share: 100 });
+    steering.set_rule(ranges(0x0a00_0008, 2, 1000, 100));
     let udp = |port: u16| {
         let [high, low] = port.to_be_bytes();
         frame(17, &[0, 53, high, low, 0, 8, 0, 0])
@@ -140,7 +152,7 @@ fn fragment(mut frame: Vec<u8>, identification: u8, offset: u8, more: bool) -> V
 #[test]
 fn later_fragments_follow_the_first_one() {
     let mut steering = Steering::new(8, 2);
-    steering.set_rule(PortRule { first_address: 0x0a00_0008, addresses: 2, first_port: 1000, share: 100 });
+    steering.set_rule(ranges(0x0a00_0008, 2, 1000, 100));
     steering.follow_flows();
     let first = |port: u16, identification| {
         let [high, low] = port.to_be_bytes();
@@ -177,7 +189,7 @@ fn fragments_go_where_the_whole_packet_goes() {
     let rss = Toeplitz::default();
     let mut queue_of = |frame: &[u8]| {
         let summary = nicforge_wire::parse_frame(frame).unwrap();
-        steering.queue_of(frame, &summary, &rss, rss.hash(&summary))
+        steering.queue_of(&mut host(), frame, &summary, &rss, rss.hash(&summary))
     };
     let mut queues = std::collections::BTreeSet::new();
     for port in 0..50u8 {
@@ -194,7 +206,7 @@ fn fragments_go_where_the_whole_packet_goes() {
 #[test]
 fn packets_that_leave_a_network_go_by_their_source() {
     let mut steering = Steering::new(16, 1);
-    steering.set_rule(PortRule { first_address: 0xc633_0001, addresses: 1, first_port: 1024, share: 4000 });
+    steering.set_rule(ranges(0xc633_0001, 1, 1024, 4000));
     steering.follow_flows();
     steering.by_source();
     let to = |mut frame: Vec<u8>, last: u8| {
@@ -245,4 +257,77 @@ fn frames_of_a_queue_that_nobody_serves_are_spread_over_the_others() {
     assert_eq!(steering.queue(1), 1);
     [0, 1, 2, 3].iter().for_each(|&queue| steering.set_away(queue, false));
     assert!((0..2048).map(|hash| steering.queue(hash)).eq(before));
+}
+
+/// Ports of 10.0.0.8 and 10.0.0.9, whose owners a table in memory says.
+#[test]
+fn a_table_says_who_owns_a_port_while_owners_change() {
+    let mut space = AddressSpace::default();
+    let owners = PortOwners { at: space.data(PortOwners::bytes(2), 64), addresses: 2 };
+    let mut host = MockHost::new(&space);
+    let own = |host: &mut MockHost, protocol, port, owner: u64| {
+        let place = owners.place(protocol, 1, port).unwrap();
+        let word: u64 = host.memory.load(place.at);
+        host.memory.store(place.at, word & !(0xffff << place.shift) | owner << place.shift);
+    };
+    let inside = (Ipv4Addr::new(192, 168, 0, 80), 8080);
+    let forwards = vec![ForwardedPort { protocol: 6, port: 80, inside }];
+    let mut steering = Steering::new(4, 1);
+    let ports = PortQueues::Owned(OwnedPorts { owners, first_core: 4, forwards });
+    steering.set_rule(PortRule { first_address: 0x0a00_0008, addresses: 2, ports });
+    steering.by_source();
+    let mut queue_of = |host: &mut MockHost, frame: &[u8]| {
+        let summary = nicforge_wire::parse_frame(frame).unwrap();
+        steering.queue_of(host, frame, &summary, &Toeplitz::default(), 3)
+    };
+    let l4 = |from: u16, to: u16| [from.to_be_bytes(), to.to_be_bytes(), [0, 8], [0, 0]].concat();
+    let tcp = |from: u16, to: u16| [l4(from, to), vec![0; 4], vec![0x50], vec![0; 7]].concat();
+    let udp = frame(17, &l4(53, 5001));
+    // Queue 3 is that of the hash, where there is no owner, or one that this NIC does not serve.
+    for (owner, queue) in [(0, 3), (1, 3), (4, 3), (5, 0), (7, 2), (6, 1), (9, 3), (0xffff, 3)] {
+        own(&mut host, 1, 5001, owner);
+        assert_eq!(queue_of(&mut host, &udp), queue, "owner {owner}");
+    }
+    // Neighbours in the word, and number spaces of other protocols, are others'.
+    own(&mut host, 1, 5001, 5);
+    own(&mut host, 1, 5002, 6);
+    own(&mut host, 2, 5001, 7);
+    assert_eq!(queue_of(&mut host, &udp), 0);
+    assert_eq!(queue_of(&mut host, &frame(17, &l4(53, 5002))), 1);
+    assert_eq!(queue_of(&mut host, &frame(6, &tcp(80, 5001))), 3);
+    for answer in [0, 14, 16, 18] {
+        let [high, low] = 5001u16.to_be_bytes();
+        let answer = frame(1, &[answer, 0, 0, 0, high, low, 0, 1]);
+        assert_eq!(queue_of(&mut host, &answer), 2);
+    }
+    let error = frame(1, &[&[3, 3, 0, 0, 0, 0, 0, 0], &frame(17, &l4(5002, 53))[14..]].concat());
+    assert_eq!(queue_of(&mut host, &error), 1, "as what answers the packet that it quotes");
+    assert_eq!(queue_of(&mut host, &frame(17, &l4(53, 1023))), 3);
+    // What is forwarded goes where its server's packets go; the second address forwards nothing.
+    let with = |from: [u8; 4], to: [u8; 4], l4: Vec<u8>| {
+        let mut frame = frame(6, &l4);
+        frame[26..30].copy_from_slice(&from);
+        frame[30..34].copy_from_slice(&to);
+        frame
+    };
+    let out = with(inside.0.octets(), [203, 0, 113, 9], tcp(8080, 40_000));
+    let sent = queue_of(&mut host, &out);
+    assert_ne!(sent, 3, "the hash's queue would show nothing");
+    assert_eq!(queue_of(&mut host, &with([203, 0, 113, 9], [10, 0, 0, 8], tcp(40_000, 80))), sent);
+    assert_eq!(queue_of(&mut host, &with([203, 0, 113, 9], [10, 0, 0, 9], tcp(40_000, 80))), 3);
+}
+
+/// The table is read ahead: frames behind are not held up, and the frame's queue is known when it is there.
+#[test]
+fn a_table_takes_as_long_as_a_read_of_memory() {
+    let mut space = AddressSpace::default();
+    let owners = PortOwners { at: space.data(PortOwners::bytes(1), 64), addresses: 1 };
+    let mut host = MockHost::new(&space);
+    let mut steering = Steering::new(4, 1);
+    let ports = PortQueues::Owned(OwnedPorts { owners, first_core: 0, forwards: Vec::new() });
+    steering.set_rule(PortRule { first_address: 0x0a00_0009, addresses: 1, ports });
+    let udp = frame(17, &[0, 53, 0x20, 0, 0, 8, 0, 0]);
+    let summary = nicforge_wire::parse_frame(&udp).unwrap();
+    steering.queue_of(&mut host, &udp, &summary, &Toeplitz::default(), 3);
+    assert_eq!((host.now, steering.known_at()), (Time::ZERO, host.read));
 }

@@ -1,6 +1,6 @@
 //! The driver's side of a transmit ring.
 
-use nicforge_platform::{Addr, AddressSpace, Cpu, Part, Register};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Hint, Part, Register};
 
 use super::layout::{INLINE_BYTES, TX_DESCRIPTOR_BYTES, TxDescriptor, TxRing};
 use crate::packet::drop_reference;
@@ -120,6 +120,8 @@ impl TransmitDriver {
     pub fn ring_doorbell<C: Cpu>(&mut self, cpu: &mut C) {
         if self.rung != self.next {
             self.rung = self.next;
+            // As mlx5_tx_dbrec does: the doorbell record is there before the register is written.
+            cpu.hint(Hint::StoreFence);
             cpu.mmio_write(self.doorbell, self.next);
         }
     }

@@ -14,6 +14,9 @@ pub struct Hardware {
     pub l2: CacheConfig,
     /// The shared last-level cache.
     pub llc: CacheConfig,
+    /// Load-to-use latency of a line that the L2 of another core has, and of making a line one's own that others
+    /// have as well.
+    pub other_l2: Time,
     /// How many LLC ways DMA writes may allocate into (DDIO); 0 turns DDIO off.
     pub io_ways: usize,
     /// Where the LLC has ages of two bits: of lines that come while more come than fit, one of so many stays

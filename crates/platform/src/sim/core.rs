@@ -44,6 +44,8 @@ pub struct SimCore {
     tlb: Tlb,
     /// When the system takes the core away next.
     pause: Option<Time>,
+    /// When the lines of all stores so far are the core's own.
+    stores_done: Time,
     /// Nothing takes time.
     untimed: bool,
 }
@@ -71,6 +73,7 @@ impl SimCore {
             mmio: Vec::new(),
             holds: None,
             link: None,
+            stores_done: Time::ZERO,
             untimed: false,
             l1: L1::new(config.l1),
             tlb: Tlb::new(config.tlb_pages),
@@ -231,6 +234,11 @@ impl SimCpu {
         self.core.spent.stall_ps[self.core.part as usize] += time.as_ps();
     }
 
+    /// Nothing goes on before the stores so far are done: so does a locked instruction, and a store fence.
+    fn wait_for_stores(&mut self) {
+        self.stall(self.core.stores_done.saturating_sub(self.core.cursor));
+    }
+
     /// Reads what overlaps with other accesses; memory of a device cannot be fetched ahead, as no cache holds it.
     #[inline]
     fn fetch_ahead(&mut self, at: Addr, len: usize) {
@@ -288,6 +296,7 @@ impl Cpu for SimCpu {
     }
 
     fn atomic(&mut self, at: Addr, change: Atomic) -> u64 {
+        self.wait_for_stores();
         self.touch(at.line(), true, 1 << 16);
         self.work(self.core.config.atomic);
         let before = self.host.memory.word(at);
@@ -302,8 +311,10 @@ impl Cpu for SimCpu {
 
     fn unlock(&mut self, at: Addr) {
         self.touch(at.line(), true, self.core.independent_q16);
-        let goes_on = self.host.locks.give_back(at, self.core.cursor);
-        self.wait_for_lock(goes_on);
+        // Others see the store behind those before it; who gave the lock back does not wait for that.
+        let (now, seen) = (self.core.cursor, self.core.stores_done.max(self.core.cursor));
+        let goes_on = self.host.locks.give_back(at, seen);
+        self.wait_for_lock(now + (goes_on - seen));
         self.core.holds = None;
     }
 
@@ -360,6 +371,7 @@ impl Cpu for SimCpu {
                 self.host.memory.expect_publish(at);
                 self.host.hierarchy.expect_remote_write(at.line());
             }
+            Hint::StoreFence => self.wait_for_stores(),
             Hint::Completions(completions) => self.expect_named(&completions),
             Hint::Packet(key, moment) if self.host.tracer.is_some() => self.trace(key, moment),
             Hint::Burst(moment) if self.host.tracer.is_some() => self.trace_burst(moment),

@@ -73,6 +73,7 @@ impl Hierarchy {
                 llc: Llc::new(&hardware.llc, hardware.io_ways, hardware.llc_one_young_in, lines),
                 dram: Dram::new(&hardware.dram),
                 llc_hit: hardware.llc.hit,
+                other_l2: hardware.other_l2,
                 counters: MemoryCounters::default(),
                 on_its_way: false,
                 leaving: Leaving::default(),
@@ -120,28 +121,32 @@ impl Hierarchy {
         if self.perfect {
             return Served { latency: Time::ZERO, l2_miss: false };
         }
-        if self.hits_own_l2(core, line, write) {
-            return Served { latency: self.l2_hit, l2_miss: false };
+        if let Some(latency) = self.hits_own_l2(core, line, write) {
+            return Served { latency, l2_miss: false };
         }
         let latency = self.fetch_into_l2(core, line, write, app, now);
         Served { latency, l2_miss: true }
     }
 
-    /// Whether `core`'s own L2 has the line; if so the access is done, after
-    /// [`l2_hit_latency`](Self::l2_hit_latency). Else it is to be fetched.
+    /// Where `core`'s own L2 has the line, the access is done, and this is its latency. Else it is to be fetched.
     #[inline(always)]
-    pub fn hits_own_l2(&mut self, core: usize, line: u64, write: bool) -> bool {
-        let Some(shared) = self.l2.of(core).hit(line, write) else {
-            return false;
-        };
+    pub fn hits_own_l2(&mut self, core: usize, line: u64, write: bool) -> Option<Time> {
+        let shared = self.l2.of(core).hit(line, write)?;
         if write && shared.0 && self.holder(line) == MANY {
-            self.take_from_other_l2s(core, line);
-            self.set_holder(line, core as u8 + 1);
+            return Some(self.make_own(core, line));
         }
-        true
+        Some(self.l2_hit)
+    }
+
+    /// `core` writes a line that its L2 has and others may have too; returns the latency.
+    fn make_own(&mut self, core: usize, line: u64) -> Time {
+        let elsewhere = self.take_from_other_l2s(core, line);
+        self.set_holder(line, core as u8 + 1);
+        if elsewhere.is_some() { self.shared.other_l2 } else { self.l2_hit }
     }
 
     /// Load-to-use latency of an L2.
+    #[inline(always)]
     pub fn l2_hit_latency(&self) -> Time {
         self.l2_hit
     }
@@ -286,8 +291,7 @@ impl Hierarchy {
         };
         self.set_holder(line, owner);
         Fetched {
-            // A line in another L2 costs a look-up and a snoop.
-            latency: self.shared.llc_hit + self.shared.llc_hit,
+            latency: self.shared.other_l2,
             dirty,
             on_chip: true,
             // What one writes stays in the LLC beside it.

@@ -74,6 +74,7 @@ pub fn test_hardware() -> Hardware {
         },
         l2: CacheConfig { size: Bytes(1 << 20), ways: 16, hit: Time::from_ns(7) },
         llc: CacheConfig { size: Bytes(22 << 20), ways: 11, hit: Time::from_ns(20) },
+        other_l2: Time::from_ns(45),
         io_ways: 2,
         llc_one_young_in: 0,
         dram: DramConfig {

@@ -22,7 +22,7 @@ impl Flows {
         let inside = Endpoint::of(&key);
         for _ in 0..TRIES {
             let Ports::ByEndpoint(mappings, _) = &mut self.ports else { break };
-            let Some(external) = mappings.any_port(inside) else { break };
+            let Some(external) = mappings.any_port(cpu, inside) else { break };
             if self.is_taken(cpu, &key, external) {
                 continue;
             }

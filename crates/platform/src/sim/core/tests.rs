@@ -36,6 +36,46 @@ fn stores_do_not_wait_and_streams_overlap() {
     assert!(queued < Time::from_ps(100), "{queued}");
 }
 
+/// A locked instruction goes on when earlier stores are done, and so does a store fence.
+#[test]
+fn atomics_and_fences_wait_for_the_stores_before_them() {
+    for fenced in [false, true] {
+        let (mut host, mut cores, data, _) = bench();
+        let mut cpu = SimCpu::on(&mut host, &mut cores[0]);
+        cpu.load::<u64>(data);
+        cpu.store(data + 4096, 7u64);
+        // A load of 100 ns, and a quarter of a store's.
+        assert_eq!(cpu.now(), Time::from_ns(125));
+        if fenced {
+            cpu.hint(Hint::StoreFence);
+            assert_eq!(cpu.now(), Time::from_ns(200));
+        }
+        // The L2 has the line; 20 cycles at 2 GHz.
+        cpu.atomic(data, Atomic::Or(1));
+        assert_eq!(cpu.now(), Time::from_ns(200 + 7 + 10));
+        cpu.hint(Hint::StoreFence);
+        assert_eq!(cpu.now(), Time::from_ns(217), "nothing is on its way");
+    }
+}
+
+/// Others see that a lock is free when they see what was stored under it; who held it does not wait for that.
+#[test]
+fn a_lock_is_free_when_the_stores_under_it_are_done() {
+    let (mut host, mut cores, data, _) = bench();
+    let (first, second) = cores.split_at_mut(1);
+    let mut cpu = SimCpu::on(&mut host, &mut first[0]);
+    cpu.lock(data);
+    let held = cpu.now();
+    cpu.store(data + 4096, 7u64);
+    cpu.unlock(data);
+    assert_eq!(cpu.now(), held + Time::from_ns(25));
+    drop(cpu);
+    second[0].idle_until(held);
+    let mut cpu = SimCpu::on(&mut host, &mut second[0]);
+    cpu.lock(data);
+    assert_eq!(cpu.now(), held + Time::from_ns(100));
+}
+
 #[test]
 fn a_poll_sees_a_publish_exactly_from_its_time() {
     let (mut host, mut cores, _, ring) = bench();

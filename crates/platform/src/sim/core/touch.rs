@@ -97,12 +97,14 @@ impl SimCpu {
         self.host.memory.expect(line);
         let (number, hierarchy) = (self.core.number, &mut self.host.hierarchy);
         hierarchy.expect(line);
-        if !hierarchy.hits_own_l2(number, line, write) {
-            return self.fetch(line, write, share_q16);
-        }
-        if !self.core.l1.has(line) {
-            let latency = self.host.hierarchy.l2_hit_latency();
-            self.wait(latency, share_q16);
+        match hierarchy.hits_own_l2(number, line, write) {
+            // What the L1 has is there at once, unless others give it up first.
+            Some(latency) => {
+                if !self.core.l1.has(line) || latency != self.host.hierarchy.l2_hit_latency() {
+                    self.wait(latency, share_q16);
+                }
+            }
+            None => self.fetch(line, write, share_q16),
         }
     }
 
@@ -115,6 +117,9 @@ impl SimCpu {
         let latency = hierarchy.fetch_into_l2(number, line, write, app, now);
         // It comes into the L1, too.
         self.core.l1.has(line);
+        if write {
+            self.core.stores_done = self.core.stores_done.max(now + latency);
+        }
         self.wait(latency, share_q16);
         if self.core.config.l2_pair_line {
             self.host.hierarchy.fetch_pair_of(number, line, now);

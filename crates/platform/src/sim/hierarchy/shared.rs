@@ -16,6 +16,7 @@ pub(super) struct SharedLevels {
     pub llc: Llc,
     pub dram: Dram,
     pub llc_hit: Time,
+    pub other_l2: Time,
     pub counters: MemoryCounters,
     /// Whether what left an L2 last is not here yet.
     pub on_its_way: bool,

@@ -25,7 +25,7 @@ fn latencies_add_up_level_by_level() {
     let mut h = small();
     assert_eq!(ns(&mut h, 0, 5), llc + dram);
     assert_eq!(ns(&mut h, 0, 5), l2);
-    assert_eq!(ns(&mut h, 1, 5), 2.0 * llc, "from the other L2 by a snoop");
+    assert_eq!(ns(&mut h, 1, 5), hardware.other_l2.as_ns(), "from the other L2");
     h.device_write(9, 1, Time::ZERO);
     assert_eq!(ns(&mut h, 0, 9), llc, "where DDIO put it");
 }
@@ -37,13 +37,17 @@ fn a_line_that_several_l2s_have_comes_from_one_of_them() {
     hardware.cores = 4;
     let mut h = Hierarchy::new(&hardware, 1 << 20);
     let (llc, dram) = (hardware.llc.hit.as_ns(), hardware.dram.idle_latency.as_ns());
+    let other = hardware.other_l2.as_ns();
     assert_eq!(ns(&mut h, 0, 5), llc + dram);
     for core in 1..4 {
-        assert_eq!(ns(&mut h, core, 5), 2.0 * llc, "core {core}");
+        assert_eq!(ns(&mut h, core, 5), other, "core {core}");
     }
     assert_eq!(h.dram_lines(), 1);
-    h.core_access(3, 5, true, true, Time::ZERO);
-    assert_eq!(ns(&mut h, 0, 5), 2.0 * llc, "the writer has it alone");
+    let written = h.core_access(3, 5, true, true, Time::ZERO);
+    assert_eq!(written, Served { latency: hardware.other_l2, l2_miss: false }, "the others' copies go first");
+    let again = h.core_access(3, 5, true, true, Time::ZERO);
+    assert_eq!(again.latency, hardware.l2.hit);
+    assert_eq!(ns(&mut h, 0, 5), other, "the writer has it alone");
     assert_eq!(h.dram_lines(), 1);
 }
 
