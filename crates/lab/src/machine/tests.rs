@@ -26,7 +26,7 @@ fn the_shipped_machine_is_what_its_file_says() {
     assert_eq!(machine.hardware.core.frequency.as_hertz(), 2_100_000_000);
     assert_eq!(machine.hardware.llc.size.0, 22 << 20);
     assert_eq!(machine.hardware.llc.ways, 11);
-    assert_eq!(machine.hardware.dram.idle_latency.as_ns(), 69.0);
+    assert_eq!(machine.hardware.dram.idle_latency.as_ns(), 82.0);
     assert_eq!(machine.hardware.pcie.rate.as_gbps(), 125.0);
     assert!(machine.work_cycles.contains_key("nat"));
 }
@@ -52,7 +52,7 @@ fn a_wrong_unit_in_a_key_is_answered_with_the_right_one() {
 #[test]
 fn a_value_outside_its_range_is_refused() {
     for bad in ["0", "-2.1", "nan", "inf", "\"2.1 GHz\"", "true", "1e300"] {
-        let error = error_with("{ value = 2.1,", &format!("{{ value = {bad},"));
+        let error = error_with("frequency_ghz = { value = 2.1,", &format!("frequency_ghz = {{ value = {bad},"));
         let line = line_of("frequency_ghz");
         assert!(error.starts_with(&format!("machines/m.toml:{line}:27: ")), "{error}");
         assert!(error.contains("a number, 0.1 to 20 GHz"), "{error}");
