@@ -319,7 +319,7 @@ impl AppKind for Nat {
 
     fn share(config: &AppConfig, space: &mut AddressSpace) -> SharedTables {
         let by_endpoint = config.read::<policy::NatOptions>().nat_mapping == policy::Mapping::EndpointIndependent;
-        // What is wrong with the addresses, each core's part says.
+        // Each core's part refuses wrong addresses, so this one does not.
         let addresses = external_addresses(config, 1).ok().filter(|_| by_endpoint);
         let base = config.read::<ExternalOptions>().external_address.to_bits();
         SharedTables {

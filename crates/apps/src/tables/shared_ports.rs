@@ -2,8 +2,8 @@
 //! owns them ([`PortOwners`]), which NICs look up.
 //!
 //! A port is chosen at random (RFC 6056, section 3.3), and the next free one behind it is taken. Nothing is locked, so a
-//! core that dies holds up nobody: it sets a port's bit, then names itself as the owner. Whoever takes its place frees what
-//! it owned. A core that dies between the two leaves one port behind, for as long as the tables live.
+//! core that dies holds up no other: a core sets a port's bit, then names itself as the owner. The core that replaces a dead one
+//! frees what that owned. A core that dies between the two leaves one port behind, for as long as the tables live.
 //!
 //! Each core keeps some ports for itself, so that none finds all taken by others: it counts those beyond in one word, and
 //! takes no more of them than there are.
@@ -16,7 +16,7 @@ use siphasher::sip::SipHasher13;
 
 use super::External;
 
-/// Numbers that nobody foresees who does not know the seed.
+/// Random numbers that only the seed gives away.
 #[derive(Clone, Copy, Debug)]
 pub struct Unforeseen {
     key: u64,
@@ -88,7 +88,7 @@ impl SharedPorts {
         }
     }
 
-    /// Who owns them.
+    /// The table of which core owns each port.
     pub fn owners(&self) -> PortOwners {
         self.owners
     }
@@ -221,7 +221,7 @@ impl CorePorts {
         None
     }
 
-    /// A port of address number `address` that this core has, whoever uses it: the first behind a random one, if it is near.
+    /// A port of address number `address` that this core owns, in use or not: the first within [`NEAR`] behind a random one.
     pub fn any<C: Cpu>(&self, cpu: &mut C, random: &mut Unforeseen, protocol: u8, address: u32) -> Option<External> {
         let protocol = PortOwners::protocol(protocol)?;
         let start = random.below(PortOwners::PORTS);
@@ -254,7 +254,7 @@ impl CorePorts {
         }
     }
 
-    /// Nobody owns a port any more, which then is free.
+    /// Takes the owner off a port, and then frees it.
     fn free<C: Cpu>(&self, cpu: &mut C, protocol: usize, address: u32, port: u16) {
         if let Some(place) = self.shared.owners.place(protocol, address, port) {
             cpu.atomic(place.at, Atomic::And(!(0xffff << place.shift)));
