@@ -221,7 +221,7 @@ impl CorePorts {
         None
     }
 
-    /// A port of address number `address` that this core owns, in use or not: the first within [`NEAR`] behind a random one.
+    /// A port of address number `address` that this core owns, in use or not: the first of the next 1024 behind a random one.
     pub fn any<C: Cpu>(&self, cpu: &mut C, random: &mut Unforeseen, protocol: u8, address: u32) -> Option<External> {
         let protocol = PortOwners::protocol(protocol)?;
         let start = random.below(PortOwners::PORTS);
