@@ -110,9 +110,11 @@ while True:
     try: t.do_handshake(); break
     except ssl.SSLWantReadError:
         flight = leave.read()
-        if flight: s.sendall(flight); flights += 1
-        # The client's Finished is its last record, and the end of its stream comes with it.
-        if what == 'ended' and flights == 2: s.shutdown(socket.SHUT_WR)
+        if flight:
+            s.sendall(flight); flights += 1
+            # The client's Finished is its last record, and the end of its stream comes with it. The server's answer
+            # may come in parts, and the server may have closed by the second one.
+            if what == 'ended' and flights == 2: s.shutdown(socket.SHUT_WR)
         d = s.recv(70_000)
         come.write(d) if d else come.write_eof()
 if what == 'ended': print('shaken'); sys.exit()
