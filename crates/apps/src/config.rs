@@ -181,6 +181,8 @@ pub struct AppConfig {
     pub name: String,
     /// Instructions per packet that memory accesses do not show, in core cycles.
     pub work: Cycles,
+    /// `kvs`: instructions of a copy loop for each line, in core cycles.
+    pub copy_line: Cycles,
     /// `kvs`: bytes of frame that packet buffers hold; a reply is built in its request's.
     pub buffer_room: u32,
     /// The machine's ports.
@@ -209,6 +211,7 @@ impl AppConfig {
         AppConfig {
             name: name.to_owned(),
             work: Cycles(0),
+            copy_line: Cycles(0),
             buffer_room: mbuf_room(),
             ports,
             egress: Egress::Route,

@@ -21,6 +21,11 @@ pub fn copy<C: Cpu>(cpu: &mut C, from: Segment, to: Addr, at_a_time: u64) {
     }
 }
 
+/// What the instructions of copying `len` bytes cost, at `line` cycles for each line.
+pub fn copy_work(len: u32, line: Cycles) -> Cycles {
+    Cycles(line.0 * u64::from(len).div_ceil(CACHE_LINE_BYTES))
+}
+
 /// A program that copies one buffer to another, over and over.
 #[derive(Clone, Debug)]
 pub struct Copier {
@@ -49,7 +54,7 @@ impl Copier {
         let len = (self.len - self.at).min(PAGE_BYTES);
         let from = Segment { at: self.from + self.at, len: len as u32 };
         copy(cpu, from, self.to + self.at, PAGE_BYTES);
-        cpu.work(Cycles(self.line.0 * len.div_ceil(CACHE_LINE_BYTES)));
+        cpu.work(copy_work(len as u32, self.line));
         self.copied += len;
         self.at = (self.at + len) % self.len;
     }

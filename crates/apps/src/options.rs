@@ -175,10 +175,30 @@ options! {
     }
 }
 
+choice! {
+    /// How a store knows which items are hot.
+    pub enum HotItemsFrom {
+        /// The hot area's keys are known before traffic begins, and stay it.
+        Given = "given",
+        /// Items that were asked for often of late, as a sketch counts them.
+        Sketch = "sketch",
+    }
+}
+
 options! {
     /// Hot values in memory of NICs.
     pub struct HotOptions {
         embed memory: NicmemOptions;
+        /// How a store knows which items are hot: the hot area's keys are known before traffic begins, or a sketch counts
+        /// requests and items take each other's places.
+        kvs_hot_items: HotItemsFrom = HotItemsFrom::Given, "", HotItemsFrom::ALLOWED,
+            source "nicmem paper, section 2.2.2: how hot items are found is not its subject";
+    }
+}
+
+options! {
+    /// Hot items that a sketch finds.
+    pub struct HotSketchOptions {
         /// Whether the hot area's keys are in memory of the NIC before traffic begins.
         kvs_hot_preload: bool = true, "", Allowed::Flag;
     }

@@ -207,6 +207,7 @@ fn clients_of_the_simulator_are_answered() {
             client_choice: FlowChoice::Uniform,
             pairs,
             key_choice: FlowChoice::Uniform,
+            put_key_choice: None,
             put_share: 0.1,
             delete_share: 0.0,
             queues: 1,

@@ -97,8 +97,12 @@ fn spec() -> NicSpec {
 }
 
 impl Bench {
-    /// A store with `hot` places.
+    /// A store with `hot` places, whose items a sketch finds.
     fn new(hot: u64) -> Bench {
+        Bench::of(hot, "sketch")
+    }
+
+    fn of(hot: u64, hot_items: &str) -> Bench {
         let mut space = AddressSpace::default();
         let bytes = hot * 256;
         let mut nicmem = Nicmem::new(&mut space, 0, bytes);
@@ -106,7 +110,8 @@ impl Bench {
         let mut config = AppConfig::new("kvs", PortMap::one_armed(1))
             .with("kvs_index_slots", 1_000)
             .with("kvs_log_mib", 1)
-            .with("kvs_value_bytes", VALUE_BYTES as u32);
+            .with("kvs_value_bytes", VALUE_BYTES as u32)
+            .with("kvs_hot_items", hot_items);
         config.hot.push(memory);
         let shared = Apps::shipped().share(&config, &mut space).unwrap();
         let app = Apps::shipped().build::<Flat>(&config, Place { core: 0, cores: 1 }, &mut space, &shared).unwrap();

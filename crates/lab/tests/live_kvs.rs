@@ -29,6 +29,7 @@ fn write_requests(path: &Path) {
         client_choice: FlowChoice::Uniform,
         pairs: PairSpace::new(1, 40, 16, 200).unwrap(),
         key_choice: FlowChoice::Uniform,
+        put_key_choice: None,
         put_share: 0.3,
         delete_share: 0.0,
         queues: 1,

@@ -25,6 +25,7 @@ fn config(key_bytes: u16, value_bytes: u16) -> RequestConfig {
         client_choice: FlowChoice::Uniform,
         pairs: PairSpace::new(1, 100, key_bytes, value_bytes).unwrap(),
         key_choice: FlowChoice::Uniform,
+        put_key_choice: None,
         put_share: 0.5,
         delete_share: 0.1,
         queues: 6,
@@ -56,6 +57,34 @@ fn payload(frame: &[u8]) -> Vec<u8> {
     assert_eq!(checksum.unwrap(), udp_header.checksum);
     assert!([KVS_PORT, MEMCACHED_PORT].contains(&udp_header.destination_port));
     udp.payload().to_vec()
+}
+
+#[test]
+fn puts_may_be_for_other_keys_than_gets() {
+    let hot = |share| FlowChoice::Hot { flows: 10, share };
+    let config = RequestConfig {
+        key_choice: hot(0.0),
+        put_key_choice: Some(hot(1.0)),
+        delete_share: 0.0,
+        ..config(16, 32)
+    };
+    let pairs = config.pairs;
+    let mut source = source(config);
+    let mut counts = BTreeMap::new();
+    for _ in 0..2_000 {
+        let bytes = payload(source.next().unwrap().bytes);
+        let view = KvsView::new(&bytes[..]).unwrap();
+        let key = &bytes[KVS_HEADER_LEN..][..16];
+        let index = (0..pairs.count()).find(|&index| {
+            let mut of = Vec::new();
+            pairs.key(index, &mut of);
+            of == key
+        });
+        let put = view.operation() == Some(KvsOperation::Put);
+        assert_eq!(index.unwrap() < 10, put);
+        *counts.entry(put).or_insert(0) += 1;
+    }
+    assert!(counts[&true] > 900 && counts[&false] > 900, "{counts:?}");
 }
 
 #[test]

@@ -10,17 +10,17 @@
 //! is first overwritten if it is not valid; while packets still refer to it that must not be, and
 //! the GET is answered with a copy of the pending one. So no packet sees a mix of two values.
 //!
-//! What is hot is found on line. A GET of another item takes the place of the item that the hand
+//! What is hot is known before traffic begins, as in the paper's evaluation, or found on line by a sketch. Then a GET of another item takes the place of the item that the hand
 //! points at, if it was asked for more often of late and no packet refers to its place.
 
 use bytemuck::{Pod, Zeroable};
 use nicforge_nic::Segment;
 use nicforge_platform::{Addr, AddressSpace, Cpu};
-use nicforge_units::CACHE_LINE_BYTES;
+use nicforge_units::{CACHE_LINE_BYTES, Cycles};
 
 use super::log::{ItemHeader, Log, Position};
 use super::sketch::{SAMPLE_PER_ITEM, Sketch};
-use crate::copy::copy;
+use crate::copy::{copy, copy_work};
 
 /// What is known of one place in nicmem; in host memory.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -89,7 +89,10 @@ pub struct HotItems {
     used: u16,
     /// The slot that the next candidate competes with.
     hand: u16,
-    sketch: Sketch,
+    /// What finds hot items; none where they are known beforehand.
+    sketch: Option<Sketch>,
+    /// Instructions of a copy loop for each line.
+    copy_line: Cycles,
     /// What was counted so far.
     pub counts: HotCounts,
 }
@@ -113,9 +116,20 @@ impl HotItems {
             count,
             used: 0,
             hand: 0,
-            sketch: Sketch::allocate(space, count.into()),
+            sketch: None,
+            copy_line: Cycles(0),
             counts: HotCounts::default(),
         })
+    }
+
+    /// The same, whose hot items a sketch finds.
+    pub fn with_sketch(self, space: &mut AddressSpace) -> HotItems {
+        HotItems { sketch: Some(Sketch::allocate(space, self.count.into())), ..self }
+    }
+
+    /// The same, where a copy costs so many instructions a line.
+    pub fn with_copy_line(self, copy_line: Cycles) -> HotItems {
+        HotItems { copy_line, ..self }
     }
 
     /// Whether a place was never used.
@@ -131,10 +145,10 @@ impl HotItems {
     /// the value out of the log.
     #[inline]
     pub fn get<C: Cpu>(&mut self, cpu: &mut C, log: &Log, item: &Item) -> Option<Lent> {
-        let asked = self.sketch.add(cpu, item.header.hash);
+        let asked = self.sketch.as_mut().map(|sketch| sketch.add(cpu, item.header.hash));
         let slot = match item.header.hot.checked_sub(1) {
             Some(slot) => slot,
-            None => self.admit(cpu, log, item, asked)?,
+            None => self.admit(cpu, log, item, asked?)?,
         };
         self.lend(cpu, log, slot, item)
     }
@@ -150,6 +164,7 @@ impl HotItems {
                 return None;
             }
             copy(cpu, pending, value.at, CACHE_LINE_BYTES);
+            cpu.work(copy_work(pending.len, self.copy_line));
             cpu.store(at + VALID, 1u64);
             self.counts.refreshed += 1;
         }
@@ -183,8 +198,10 @@ impl HotItems {
     /// Gives `item` a slot before the run, while there is one that was never used, as if it had
     /// been asked for as often as hot items are.
     pub fn preload<C: Cpu>(&mut self, cpu: &mut C, log: &Log, item: &Item) {
-        for _ in 0..SAMPLE_PER_ITEM {
-            self.sketch.add(cpu, item.header.hash);
+        if let Some(sketch) = &mut self.sketch {
+            for _ in 0..SAMPLE_PER_ITEM {
+                sketch.add(cpu, item.header.hash);
+            }
         }
         let fits = u64::from(item.header.value_len) <= self.room;
         if fits && self.has_room() {
@@ -217,7 +234,7 @@ impl HotItems {
         if let Some(position) = known.item.checked_sub(1).map(Position)
             && log.holds(position)
         {
-            if self.sketch.estimate(cpu, known.hash) >= asked {
+            if self.sketch.as_ref()?.estimate(cpu, known.hash) >= asked {
                 return None;
             }
             log.set_hot(cpu, log.item(position), 0);

@@ -25,13 +25,13 @@ mod tests;
 
 use nicforge_nic::{Packet, Segment, Verdict};
 use nicforge_platform::{AddressSpace, Cpu};
-use nicforge_units::{Bytes, CACHE_LINE_BYTES};
+use nicforge_units::{Bytes, CACHE_LINE_BYTES, Cycles};
 use nicforge_wire::headers::{KvsOperation, KvsStatus, key_hash, partition_of};
 
 use nicforge_wire::traffic::RequestProtocol;
 
-use crate::options::HotValues;
-use crate::options::KvsOptions;
+use crate::copy::copy_work;
+use crate::options::{HotItemsFrom, HotOptions, HotValues, KvsOptions};
 use crate::{AppConfig, AppError, AppKind, AppShape, Application, Place, SharedTables};
 use hot::{HotItems, Lent};
 use request::Request;
@@ -55,6 +55,8 @@ pub struct Kvs {
     value: Vec<u8>,
     /// Or the reply's value, where it is sent from memory of the NIC.
     lent: Option<Lent>,
+    /// Instructions of a copy loop for each line.
+    copy_line: Cycles,
     counts: Counts,
 }
 
@@ -90,7 +92,9 @@ impl Kvs {
         let hot = config.hot.get(core / queues).and_then(|memory| {
             let each = memory.len / queues as u64 / CACHE_LINE_BYTES * CACHE_LINE_BYTES;
             let at = memory.at + each * (core % queues) as u64;
-            HotItems::allocate(space, at, each, value.kvs_value_bytes)
+            let hot = HotItems::allocate(space, at, each, value.kvs_value_bytes)?.with_copy_line(config.copy_line);
+            let given = config.read::<HotOptions>().kvs_hot_items == HotItemsFrom::Given;
+            Some(if given { hot } else { hot.with_sketch(space) })
         });
         Ok(Kvs {
             partition: Partition::allocate(space, slots, log).with_hot(hot),
@@ -100,6 +104,7 @@ impl Kvs {
             key: Vec::new(),
             value: Vec::new(),
             lent: None,
+            copy_line: config.copy_line,
             counts: Counts::default(),
         })
     }
@@ -124,7 +129,11 @@ impl Kvs {
                         self.counts.too_large += 1;
                         return KvsStatus::TooLarge;
                     }
-                    Value::InLog(value) => gather(cpu, &[value], &mut self.value),
+                    Value::InLog(value) => {
+                        gather(cpu, &[value], &mut self.value);
+                        // Out of the log to the stack, and from there into the reply.
+                        cpu.work(copy_work(2 * value.len, self.copy_line));
+                    }
                 }
                 self.counts.get_hits += 1;
                 KvsStatus::Done
@@ -133,6 +142,7 @@ impl Kvs {
                 self.counts.puts += 1;
                 let value = packet.span(request.value_at(), request.end());
                 gather(cpu, &value, &mut self.value);
+                cpu.work(copy_work(self.value.len() as u32, self.copy_line));
                 let stored = self.partition.put(cpu, hash, &self.key, &self.value);
                 self.value.clear();
                 match stored {

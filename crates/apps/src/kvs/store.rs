@@ -6,7 +6,7 @@
 //! | PUT | bucket, then the item where it is, or a new one at the log's end and its slot |
 //! | DELETE | bucket, header and key; the item stays in the log until it is overwritten |
 //!
-//! With hot items a GET touches a line of the sketch besides, and the item's slot.
+//! With hot items a GET touches the item's slot besides, and a line of the sketch where one finds them.
 //!
 //! Bucket and item are prefetched, one after the other. MICA does so for a batch of packets at a
 //! time, each stage of one packet behind the work of others; here what overlaps is the model's.

@@ -1,5 +1,7 @@
 //! Who gets a place in memory of the NIC, and when it is free again.
 
+use nicforge_apps::kvs::Kvs;
+
 use super::{Bench, VALUE_BYTES};
 
 impl Bench {
@@ -13,6 +15,26 @@ impl Bench {
         assert!(self.expected.is_empty());
         self.counter("hot_lent") - before
     }
+
+    fn make_hot(&mut self, key: u8) {
+        let store = self.app.downcast::<Kvs>().unwrap();
+        store.preload_hot(&mut self.device.memory, &[key; 16]);
+    }
+}
+
+/// Known hot items have their places before anybody asks, and nobody else gets one.
+#[test]
+fn given_items_stay_the_hot_ones() {
+    let mut bench = Bench::of(2, "given");
+    for key in [0, 1] {
+        bench.put(key, VALUE_BYTES);
+    }
+    bench.make_hot(0);
+    assert_eq!((bench.ask(0, 3), bench.ask(1, 40)), (3, 0));
+    assert_eq!((bench.counter("hot_moved_in"), bench.counter("hot_moved_out")), (1, 0));
+    // Written anew, it is copied to its place with the next GET.
+    bench.put(0, VALUE_BYTES);
+    assert_eq!((bench.ask(0, 2), bench.counter("hot_refreshed")), (2, 1));
 }
 
 #[test]

@@ -44,6 +44,7 @@ pub(crate) fn app_config(machine: &Machine, settings: &Settings, seed: u64) -> R
     let mut config = app_of_settings(settings, map);
     config.work =
         work.ok_or_else(|| BuildError::NoWorkCycles { machine: machine.name.clone(), app: settings.app() })?;
+    config.copy_line = machine.hardware.core.copy_line;
     config.seed = seed;
     read_servers_of(&config)?;
     if settings.app_shape().routes {

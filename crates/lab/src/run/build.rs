@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
-use nicforge_apps::options::{FlowTableOptions, HotOptions};
+use nicforge_apps::options::{FlowTableOptions, HotItemsFrom, HotOptions, HotSketchOptions};
 use nicforge_apps::{AppConfig, Flow};
 use nicforge_interfaces::sh_ring_dynamic::Control;
 use nicforge_nic::stage::Chain;
@@ -238,7 +238,8 @@ fn fill(
     }
     if settings.app_shape().requests.is_some() {
         preload_pairs(settings, seed, &mut parts.cores, cpu)?;
-        if settings.read::<HotOptions>().kvs_hot_preload {
+        let given = settings.read::<HotOptions>().kvs_hot_items == HotItemsFrom::Given;
+        if given || settings.read::<HotSketchOptions>().kvs_hot_preload {
             preload_hot(settings, seed, &mut parts.cores, cpu)?;
         }
     }

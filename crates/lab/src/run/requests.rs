@@ -49,6 +49,11 @@ pub fn requests_source(
             }
             KeyChoice::Uniform => FlowChoice::Uniform,
         },
+        put_key_choice: settings
+            .read::<HotArea>()
+            .hot_put_share
+            .filter(|_| kvs_key_choice == KeyChoice::HotArea)
+            .map(|share| FlowChoice::Hot { flows: hot_keys(settings), share }),
         put_share: kvs_put_share,
         delete_share: kvs_delete_share,
         queues,

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use nicforge_apps::options::{HotAreaOptions, HotOptions};
+use nicforge_apps::options::{HotAreaOptions, HotOptions, HotSketchOptions};
 use nicforge_interfaces::describe::{Description, Software};
 use nicforge_nic::{NicmemOptions, PoolOptions, PoolSize, RssOptions, TransmitOptions};
 use nicforge_options::{Owner, Vocabulary};
@@ -87,6 +87,7 @@ impl Catalogue {
         owners.extend(registry.stages.entries().iter().map(|entry| entry.owner.clone()));
         owners.extend([
             lab::<HotOptions>("kvs_hot_values = nicmem"),
+            lab::<HotSketchOptions>("kvs_hot_items = sketch"),
             lab::<CoRunners>(FRAMES),
             lab::<Copies>("a copying co-runner (copy)"),
             lab::<NicmemOptions>("copies to or from NIC memory (copy)"),

@@ -1,6 +1,6 @@
 //! Which owners of keys a point uses.
 
-use nicforge_apps::options::{HotAreaOptions, HotOptions};
+use nicforge_apps::options::{HotAreaOptions, HotItemsFrom, HotOptions, HotSketchOptions};
 use nicforge_nic::{NicmemOptions, PoolOptions, PoolSize, RssOptions, TransmitOptions};
 use nicforge_options::{Options, Owner};
 use nicforge_stages::StageKind;
@@ -117,6 +117,9 @@ impl<'a> Chosen<'a> {
     fn hot_values(&mut self) {
         let hot = self.settings.app_shape().values_in_nicmem;
         self.add_if::<HotOptions>(hot);
+        self.add_if::<HotSketchOptions>(
+            hot && self.settings.read::<HotOptions>().kvs_hot_items == HotItemsFrom::Sketch,
+        );
         self.add_if::<HotAreaOptions>(hot);
     }
 

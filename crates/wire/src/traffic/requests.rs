@@ -109,6 +109,8 @@ pub struct RequestConfig {
     pub pairs: PairSpace,
     /// Which key each request is for.
     pub key_choice: FlowChoice,
+    /// Which key each PUT is for, where that is another choice.
+    pub put_key_choice: Option<FlowChoice>,
     /// Share of PUTs, 0 to 1.
     pub put_share: f64,
     /// Share of DELETEs, 0 to 1 less that of PUTs; the rest are GETs.
@@ -134,6 +136,7 @@ pub struct Requests {
     client_picker: FlowPicker,
     pairs: PairSpace,
     key_picker: FlowPicker,
+    put_key_picker: Option<FlowPicker>,
     put_share: f64,
     /// Of PUTs and DELETEs together.
     change_share: f64,
@@ -167,6 +170,7 @@ impl Requests {
             client_picker: pick(&config.clients, config.client_choice, 1)?,
             pairs: config.pairs,
             key_picker: pick(&keys, config.key_choice, 2)?,
+            put_key_picker: config.put_key_choice.map(|choice| pick(&keys, choice, 4)).transpose()?,
             put_share: config.put_share,
             change_share,
             operation_random: generator(config.seed, 3),
@@ -190,13 +194,17 @@ impl Requests {
         if time == Time::NEVER {
             return None;
         }
-        let index = self.key_picker.draw(time).flow;
+        let drawn = unit(&mut self.operation_random);
+        let keys = match &mut self.put_key_picker {
+            Some(keys) if drawn < self.put_share => keys,
+            _ => &mut self.key_picker,
+        };
+        let index = keys.draw(time).flow;
         self.pairs.key(index, &mut self.key);
         let word = self.pairs.word(index);
         let client = self.client_picker.draw(time).flow;
         let mut flow = self.clients.tuple(client);
         flow.destination = self.server;
-        let drawn = unit(&mut self.operation_random);
         let kind = if drawn < self.put_share {
             &mut self.put
         } else if drawn < self.change_share {

@@ -55,5 +55,7 @@ options! {
     pub struct HotArea {
         /// Share of requests for keys in the hot area.
         hot_share: f64 = 0.5, "share", Allowed::Number(0.0, 1.0);
+        /// The same of PUTs alone.
+        hot_put_share: Option<f64> = None, "share", Allowed::Number(0.0, 1.0), default "hot_share";
     }
 }
