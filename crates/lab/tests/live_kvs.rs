@@ -89,3 +89,11 @@ fn hot_values_are_sent_from_memory_of_the_nic_and_are_the_right_ones() {
         assert!(lent > REQUESTS as u64 / 10, "{interface}: {lent} were lent");
     }
 }
+
+#[test]
+fn a_live_store_takes_no_items_as_given() {
+    let text = "[live]\nname = \"store\"\n[settings]\napp = \"kvs\"\nkvs_hot_values = \"nicmem\"\n\
+                kvs_hot_items = \"given\"\n[[port]]\nread = \"requests.pcap\"\n";
+    let error = parse_live(text, Path::new("test.toml"), &Catalogue::shipped()).unwrap_err();
+    assert!(error.to_string().contains("test.toml:6"), "{error}");
+}

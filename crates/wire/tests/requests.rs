@@ -62,12 +62,8 @@ fn payload(frame: &[u8]) -> Vec<u8> {
 #[test]
 fn puts_may_be_for_other_keys_than_gets() {
     let hot = |share| FlowChoice::Hot { flows: 10, share };
-    let config = RequestConfig {
-        key_choice: hot(0.0),
-        put_key_choice: Some(hot(1.0)),
-        delete_share: 0.0,
-        ..config(16, 32)
-    };
+    let config =
+        RequestConfig { key_choice: hot(0.0), put_key_choice: Some(hot(1.0)), delete_share: 0.0, ..config(16, 32) };
     let pairs = config.pairs;
     let mut source = source(config);
     let mut counts = BTreeMap::new();

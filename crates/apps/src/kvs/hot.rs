@@ -10,8 +10,9 @@
 //! is first overwritten if it is not valid; while packets still refer to it that must not be, and
 //! the GET is answered with a copy of the pending one. So no packet sees a mix of two values.
 //!
-//! What is hot is known before traffic begins, as in the paper's evaluation, or found on line by a sketch. Then a GET of another item takes the place of the item that the hand
-//! points at, if it was asked for more often of late and no packet refers to its place.
+//! What is hot is known before traffic begins, as in the paper's evaluation, or found on line by a
+//! sketch. Then a GET of another item takes the place of the item that the hand points at, if it
+//! was asked for more often of late and no packet refers to its place.
 
 use bytemuck::{Pod, Zeroable};
 use nicforge_nic::Segment;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nicforge_apps::NeededAddress;
-use nicforge_apps::options::RouteOptions;
+use nicforge_apps::options::{HotItemsFrom, HotOptions, RouteOptions};
 use nicforge_interfaces::describe::Software;
 use nicforge_options::{Allowed, ConfigError, Form, Owner, Place, SECONDS_MAX, Section, options};
 
@@ -200,6 +200,7 @@ pub fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
         return Err(ConfigError::new(place, wrong, right));
     }
     check_interface(config, place)?;
+    check_hot_items(config, place)?;
     threads::check(config)?;
     follow::check(config)?;
     stack::check(config)?;
@@ -250,6 +251,17 @@ fn check_interface(config: &LiveConfig, place: &Place) -> Result<(), ConfigError
     let right = format!("use one of {}", live.join(", "));
     let place = place_of(config, "interface", place);
     Err(ConfigError::new(place, wrong, right))
+}
+
+/// Clients of a live store say beforehand neither which items they will ask for nor what these are.
+fn check_hot_items(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
+    let settings = &config.settings;
+    if !settings.app_shape().values_in_nicmem || settings.read::<HotOptions>().kvs_hot_items == HotItemsFrom::Sketch {
+        return Ok(());
+    }
+    let wrong = "hot items cannot be given to a live store, which is empty at first";
+    let place = place_of(config, "kvs_hot_items", place);
+    Err(ConfigError::new(place, wrong, "set kvs_hot_items to \"sketch\""))
 }
 
 /// An application needs the addresses that other hosts know.
