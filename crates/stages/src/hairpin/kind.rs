@@ -10,10 +10,13 @@ use crate::{BuiltStage, StageError, StageKind, StagePlan};
 options! {
     /// NICs that handle flows without software.
     pub struct HairpinOptions {
-        /// Memory of each NIC for state of these flows, 64 bytes each; the rest is in host memory.
+        /// Memory of each NIC for state of these flows, a rule of 64 and a counter of 16 bytes each; the rest is in host
+        /// memory.
         flow_memory_kib: u64 = 4096, "KiB", Allowed::Whole(1, 4_194_304);
-        /// States of flows that a NIC fetches from host memory at a time.
-        flow_fetches: usize = 8, "fetches", Allowed::Whole(1, 256);
+        /// Rules that a NIC fetches from host memory at a time, and counters.
+        flow_fetches: usize = 32, "fetches", Allowed::Whole(1, 256),
+            source "Corundum, a NIC for 100 Gbit/s (FCCM 2020; fpga/common/rtl/mqnic_core.v): each queue manager, which \
+                    keeps state in memory, has 32 operations in flight";
     }
 }
 

@@ -6,11 +6,11 @@
 //!  parsed frame ─► flow known? ─ no ─► the interface, software
 //!                   │ yes: count, rewrite
 //!                   ▼
-//!  wire ◄─ transmit engine ◄─ hairpin queue        Contexts ══ lines in and out ══ table.rs
+//!  wire ◄─ transmit engine ◄─ hairpin queue        Contexts ══ rules, counters in and out ══ table.rs
 //! ```
 //!
-//! Packets leave in the order in which they came. One that waits for its flow's context holds up
-//! those behind it, but their contexts are fetched meanwhile, several at a time.
+//! Packets leave in the order in which they came. One that waits for its flow's rule or counter holds up
+//! those behind it, but theirs are fetched meanwhile, several at a time.
 
 mod action;
 mod kind;
@@ -19,7 +19,7 @@ mod table;
 mod tests;
 
 use nicforge_nic::DropCause;
-use nicforge_nic::stage::{ContextCounters, Contexts, Frame, Services, Stage, Verdict};
+use nicforge_nic::stage::{ContextCounters, Contexts, FlowState, Frame, Services, Stage, Verdict};
 use nicforge_platform::Dma;
 use nicforge_units::{Bytes, Time};
 use nicforge_wire::FrameSummary;
@@ -28,16 +28,16 @@ use nicforge_wire::rewrite::set_macs;
 
 pub use action::{Endpoint, FlowAction};
 pub use kind::{HairpinKind, HairpinOptions};
-pub use table::{FlowContext, FlowMatch, FlowTable, TableFull};
+pub use table::{FlowCounter, FlowMatch, FlowRule, FlowTable, TableFull};
 
 /// What a hairpin is told.
 #[derive(Clone, Copy, Debug)]
 pub struct HairpinSpec {
     /// The flows.
     pub table: FlowTable,
-    /// Memory of the NIC for their contexts.
+    /// Memory of the NIC for their rules and counters.
     pub memory: Bytes,
-    /// Contexts that are fetched at a time, at most.
+    /// Rules that are fetched at a time, at most, and counters.
     pub fetches: usize,
     /// Frames that may wait for the wire.
     pub queue: usize,
@@ -49,20 +49,61 @@ pub struct HairpinSpec {
 #[derive(Debug)]
 pub struct Hairpin {
     spec: HairpinSpec,
-    contexts: Contexts<FlowContext>,
+    rules: Contexts<FlowRule>,
+    counters: Contexts<FlowCounter>,
     /// When the frame before may go.
     last: Time,
 }
 
 impl Hairpin {
-    /// A stage that knows no context yet.
+    /// A stage that knows no flow yet. Its memory has room for as many rules as counters.
     pub fn new(spec: HairpinSpec) -> Hairpin {
-        Hairpin { contexts: Contexts::new(spec.memory, spec.fetches), spec, last: Time::ZERO }
+        let each = (FlowRule::BYTES + FlowCounter::BYTES) as u64;
+        let flows = spec.memory.0 / each;
+        let room = |bytes: usize| Bytes(flows * bytes as u64);
+        let rules = Contexts::new(room(FlowRule::BYTES), spec.fetches);
+        let counters = Contexts::new(room(FlowCounter::BYTES), spec.fetches);
+        Hairpin { rules, counters, spec, last: Time::ZERO }
     }
 
-    /// What was counted so far.
+    /// What was asked for and fetched so far, rules and counters.
     pub fn contexts(&self) -> ContextCounters {
-        self.contexts.counters
+        let (rules, counters) = (self.rules.counters, self.counters.counters);
+        ContextCounters {
+            lookups: rules.lookups + counters.lookups,
+            misses: rules.misses + counters.misses,
+            evictions: rules.evictions + counters.evictions,
+        }
+    }
+
+    /// The rule of `flow`, with its line, and how long the NIC waits for it.
+    fn find<D: Dma>(&mut self, dma: &mut D, flow: FlowMatch) -> Option<Found> {
+        let mut wait = Time::ZERO;
+        for line in self.spec.table.lines(flow) {
+            let now = dma.now();
+            let (place, here) = self.rules.get(dma, line, self.spec.table.rule_at(line));
+            // Which line is next is known when the one before is here; the frames behind do not
+            // wait for that.
+            wait += here.saturating_sub(now);
+            let rule = *self.rules.state(place);
+            if rule.is(flow) {
+                return Some(Found { line, rule, wait });
+            }
+            if rule.is_free() {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Counts a frame of `length` bytes, and returns how long the NIC waits for the counter.
+    fn count<D: Dma>(&mut self, dma: &mut D, line: u64, length: usize) -> Time {
+        let now = dma.now();
+        let (place, here) = self.counters.get(dma, line, self.spec.table.counter_at(line));
+        let counter = self.counters.state_mut(place);
+        counter.packets += 1;
+        counter.bytes += length as u64;
+        here.saturating_sub(now)
     }
 
     fn rewritten(&self, frame: &[u8], summary: &FrameSummary, action: FlowAction) -> Vec<u8> {
@@ -75,8 +116,15 @@ impl Hairpin {
 
     /// Writes all counts to host memory.
     pub fn write_back<D: Dma>(&mut self, dma: &mut D) {
-        self.contexts.write_back(dma);
+        self.counters.write_back(dma);
     }
+}
+
+/// A flow that the NIC knows.
+struct Found {
+    line: u64,
+    rule: FlowRule,
+    wait: Time,
 }
 
 /// There is no room in the hairpin queue.
@@ -88,35 +136,22 @@ impl<D: Dma> Stage<D> for Hairpin {
         let Some(flow) = FlowMatch::of(frame.summary()) else {
             return Verdict::Pass;
         };
-        let mut ready = nic.now();
-        for line in self.spec.table.lines(flow) {
-            let now = nic.now();
-            let (place, here) = self.contexts.get(nic.dma, line, self.spec.table.address(line));
-            // Which line is next is known when the one before is here; the frames behind do not
-            // wait for that.
-            ready += here.saturating_sub(now);
-            let context = *self.contexts.state(place);
-            if context.is_free() {
-                break;
-            }
-            if !context.is(flow) {
-                continue;
-            }
-            if context.action.leaves(frame) {
-                break;
-            }
-            if nic.injector.waiting() >= self.spec.queue as u64 {
-                return Verdict::Drop(QUEUE_FULL);
-            }
-            let counted = self.contexts.state_mut(place);
-            counted.packets += 1;
-            counted.bytes += frame.bytes().len() as u64;
-            self.last = self.last.max(ready);
-            let bytes = self.rewritten(frame.bytes(), frame.summary(), context.action);
-            nic.injector.send(bytes, frame.arrival, self.last);
-            return Verdict::Consume;
+        let now = nic.now();
+        let Some(Found { line, rule, wait }) = self.find(nic.dma, flow) else {
+            return Verdict::Pass;
+        };
+        if rule.action.leaves(frame) {
+            return Verdict::Pass;
         }
-        Verdict::Pass
+        if nic.injector.waiting() >= self.spec.queue as u64 {
+            return Verdict::Drop(QUEUE_FULL);
+        }
+        // Which counter it is stands in the rule.
+        let wait = wait + self.count(nic.dma, line, frame.bytes().len());
+        self.last = self.last.max(now + wait);
+        let bytes = self.rewritten(frame.bytes(), frame.summary(), rule.action);
+        nic.injector.send(bytes, frame.arrival, self.last);
+        Verdict::Consume
     }
 
     fn sees_egress(&self) -> bool {
@@ -124,7 +159,7 @@ impl<D: Dma> Stage<D> for Hairpin {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let ContextCounters { lookups, misses, evictions } = self.contexts.counters;
+        let ContextCounters { lookups, misses, evictions } = self.contexts();
         vec![("context_lookups", lookups), ("context_misses", misses), ("context_evictions", evictions)]
     }
 }

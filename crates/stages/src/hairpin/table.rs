@@ -1,17 +1,22 @@
-//! The table of offloaded flows in host memory: one line each, open addressing.
+//! The table of offloaded flows in host memory: a rule of one line for each, open addressing, and a counter beside it.
 //!
-//! | word | writer | content |
-//! | --- | --- | --- |
-//! | 0 | software | source address (high 32 bits), destination address |
-//! | 1 | software | source port (high 16), destination port (next 16), in use (bit 8), protocol |
-//! | 2, 3 | NIC | packets, bytes of frames |
-//! | 4 | software | addresses that frames get: source (high 32 bits), destination |
-//! | 5 | software | ports that they get: source (high 16), destination (next 16); what is rewritten: source (bit 0), destination (bit 1), time to live (bit 2) |
-//! | 6, 7 | – | zero |
+//! | word of a rule | content |
+//! | --- | --- |
+//! | 0 | source address (high 32 bits), destination address |
+//! | 1 | source port (high 16), destination port (next 16), in use (bit 8), protocol |
+//! | 2 | addresses that frames get: source (high 32 bits), destination |
+//! | 3 | ports that they get: source (high 16), destination (next 16); what is rewritten: source (bit 0), destination (bit 1), time to live (bit 2) |
+//! | 4 to 7 | zero |
 //!
-//! The NIC keeps lines in its own memory ([`Contexts`](nicforge_nic::stage::Contexts)) and writes them back when it needs
+//! Software writes rules, and the NIC counters, of two words each: packets, and bytes of frames. A rule has its counter's
+//! number, so the NIC can look for a counter when the rule is there. So do steering tables of ConnectX adapters: entries
+//! have 64 bytes and name a counter, which lies elsewhere and has 16 (Linux, drivers/net/ethernet/mellanox/mlx5:
+//! `DR_STE_SIZE` in dr_types.h, `mlx5_ifc_traffic_counter_bits`).
+//!
+//! The NIC keeps rules and counters in its own memory ([`Contexts`](nicforge_nic::stage::Contexts)) and writes them back when it needs
 //! the room, so that counts in host memory lag behind.
 
+use bytemuck::{Pod, Zeroable};
 use nicforge_nic::stage::FlowState;
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::CACHE_LINE_BYTES;
@@ -53,19 +58,25 @@ impl FlowMatch {
     }
 }
 
-/// What is kept of a flow.
+/// What is done to frames of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowContext {
+pub struct FlowRule {
     key: [u64; 2],
     /// What is done to its frames.
     pub action: FlowAction,
-    /// Packets that the NIC sent on.
+}
+
+/// What the NIC sent on of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct FlowCounter {
+    /// Packets.
     pub packets: u64,
-    /// Bytes of these frames.
+    /// Bytes of their frames.
     pub bytes: u64,
 }
 
-impl FlowContext {
+impl FlowRule {
     /// Whether it is nobody's.
     pub fn is_free(&self) -> bool {
         self.key[1] == 0
@@ -77,32 +88,39 @@ impl FlowContext {
     }
 }
 
-impl FlowContext {
+impl FlowRule {
     fn to_words(self) -> [u64; 8] {
         let [first, second] = self.key;
         let [addresses, rest] = self.action.encode();
-        [first, second, self.packets, self.bytes, addresses, rest, 0, 0]
+        [first, second, addresses, rest, 0, 0, 0, 0]
     }
 
-    fn from_words(words: &[u64; 8]) -> FlowContext {
-        FlowContext {
-            key: [words[0], words[1]],
-            action: FlowAction::decode([words[4], words[5]]),
-            packets: words[2],
-            bytes: words[3],
-        }
+    fn from_words(words: &[u64; 8]) -> FlowRule {
+        FlowRule { key: [words[0], words[1]], action: FlowAction::decode([words[2], words[3]]) }
     }
 }
 
-impl FlowState for FlowContext {
+impl FlowState for FlowRule {
     const BYTES: usize = CACHE_LINE_BYTES as usize;
 
     fn encode(&self, into: &mut [u8]) {
         into.copy_from_slice(bytemuck::bytes_of(&self.to_words()));
     }
 
-    fn decode(bytes: &[u8]) -> FlowContext {
-        FlowContext::from_words(&bytemuck::pod_read_unaligned(bytes))
+    fn decode(bytes: &[u8]) -> FlowRule {
+        FlowRule::from_words(&bytemuck::pod_read_unaligned(bytes))
+    }
+}
+
+impl FlowState for FlowCounter {
+    const BYTES: usize = size_of::<FlowCounter>();
+
+    fn encode(&self, into: &mut [u8]) {
+        into.copy_from_slice(bytemuck::bytes_of(self));
+    }
+
+    fn decode(bytes: &[u8]) -> FlowCounter {
+        bytemuck::pod_read_unaligned(bytes)
     }
 }
 
@@ -114,7 +132,8 @@ pub struct TableFull;
 /// Where the table is.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowTable {
-    at: Addr,
+    rules: Addr,
+    counters: Addr,
     mask: u64,
 }
 
@@ -122,7 +141,8 @@ impl FlowTable {
     /// Room for `flows` flows, at three quarters full at most. The memory must be zero.
     pub fn allocate(space: &mut AddressSpace, flows: u64) -> FlowTable {
         let lines = (flows.saturating_mul(4) / 3 + 1).next_power_of_two();
-        FlowTable { at: space.data(lines * CACHE_LINE_BYTES, CACHE_LINE_BYTES), mask: lines - 1 }
+        let mut area = |each: usize| space.data(lines * each as u64, CACHE_LINE_BYTES);
+        FlowTable { rules: area(FlowRule::BYTES), counters: area(FlowCounter::BYTES), mask: lines - 1 }
     }
 
     /// The lines in which a flow may be, in the order in which they are looked at.
@@ -131,13 +151,18 @@ impl FlowTable {
         (0..PROBES.min(mask + 1)).map(move |probe| (first + probe) & mask)
     }
 
-    /// Where a line is.
-    pub fn address(&self, line: u64) -> Addr {
-        self.at + line * CACHE_LINE_BYTES
+    /// Where the rule of a line is.
+    pub fn rule_at(&self, line: u64) -> Addr {
+        self.rules + line * FlowRule::BYTES as u64
     }
 
-    fn load<C: Cpu>(&self, cpu: &mut C, line: u64) -> FlowContext {
-        FlowContext::from_words(&cpu.load(self.address(line)))
+    /// Where the counter of a line is.
+    pub fn counter_at(&self, line: u64) -> Addr {
+        self.counters + line * FlowCounter::BYTES as u64
+    }
+
+    fn load<C: Cpu>(&self, cpu: &mut C, line: u64) -> FlowRule {
+        FlowRule::from_words(&cpu.load(self.rule_at(line)))
     }
 
     /// Offloads a flow, of whose frames `action` is done; nothing changes if it is already. Before
@@ -147,23 +172,23 @@ impl FlowTable {
     /// All of the flow's lines are others'.
     pub fn install<C: Cpu>(&self, cpu: &mut C, flow: FlowMatch, action: FlowAction) -> Result<(), TableFull> {
         for line in self.lines(flow) {
-            let context = self.load(cpu, line);
-            if context.is(flow) {
+            let rule = self.load(cpu, line);
+            if rule.is(flow) {
                 return Ok(());
             }
-            if context.is_free() {
-                let context = FlowContext { key: flow.0, action, ..FlowContext::default() };
-                cpu.store(self.address(line), context.to_words());
+            if rule.is_free() {
+                cpu.store(self.rule_at(line), FlowRule { key: flow.0, action }.to_words());
                 return Ok(());
             }
         }
         Err(TableFull)
     }
 
-    /// What host memory has of a flow.
-    pub fn read<C: Cpu>(&self, cpu: &mut C, flow: FlowMatch) -> Option<FlowContext> {
-        let contexts = self.lines(flow).map(|line| self.load(cpu, line));
-        let mut contexts = contexts.take_while(|context| !context.is_free());
-        contexts.find(|context| context.is(flow))
+    /// What host memory has counted of a flow.
+    pub fn counted<C: Cpu>(&self, cpu: &mut C, flow: FlowMatch) -> Option<FlowCounter> {
+        let rules = self.lines(flow).map(|line| (line, self.load(cpu, line)));
+        let mut rules = rules.take_while(|(_, rule)| !rule.is_free());
+        let (line, _) = rules.find(|(_, rule)| rule.is(flow))?;
+        Some(cpu.load(self.counter_at(line)))
     }
 }
