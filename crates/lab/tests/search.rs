@@ -47,6 +47,23 @@ fn the_no_drop_rate_drops_nothing() {
     }
 }
 
+/// One core lends and is lent all buffers; the others find the pool dry when the last frame has left, and poll on for one.
+#[test]
+fn a_trial_ends_though_cores_stay_without_buffers() {
+    let settings = search()
+        .with("app", "l3fwd")
+        .with("interface", "rx_bisect")
+        .with("cores", 4)
+        .with("ax_entries", 64)
+        .with("bx_entries", 1024)
+        .with("pool_per_entry", 4)
+        .with("flow_choice", "single")
+        .with("tx_entries", 1024)
+        .with("warmup_ms", 2)
+        .with("window_ms", 20);
+    assert!(run(&settings).no_drop_gbps.is_some());
+}
+
 /// Losses count whenever they come: here while the last frames of a trial leave, after its window.
 #[test]
 fn a_trial_fails_by_what_is_lost_after_its_window() {

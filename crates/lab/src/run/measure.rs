@@ -168,15 +168,25 @@ pub fn run_to(world: &mut World, to: Time, tell: Tell<'_>) -> Result<(), RunErro
     Ok(())
 }
 
-/// Runs until nothing is due any more but co-runners, who never end. Returns when the last
-/// frame arrived or left, to a microsecond.
+/// So long nothing may be inside before a core without buffers is taken to get none any more.
+const STARVED_AFTER: Time = Time::from_ms(1);
+
+/// Runs until nothing is due any more but co-runners, who never end, and cores that poll for buffers which others keep.
+/// Returns when the last frame arrived or left, to a microsecond.
 pub fn run_out(world: &mut World, tell: Tell<'_>) -> Result<Time, RunError> {
     let step = Time::from_us(1);
     let mut ended = step;
+    // When something arrived or was inside last.
+    let mut busy = world.now();
     while world.next_time() != Time::NEVER {
         let arrivals = world.outside.generators.iter().map(Generator::next_step);
-        let arrivals = arrivals.filter(|&time| time != Time::NEVER);
-        ended = arrivals.fold(ended, Time::max);
+        let arrivals = arrivals.filter(|&time| time != Time::NEVER).max();
+        ended = ended.max(arrivals.unwrap_or_default());
+        if arrivals.is_some() || world.inside() > 0 {
+            busy = world.now();
+        } else if world.now() - busy > STARVED_AFTER {
+            break;
+        }
         world.run_until(world.next_time() + step)?;
         tell(world.now(), world.arrived());
     }
