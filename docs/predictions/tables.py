@@ -7,6 +7,7 @@
 The first folder has a folder for each scenario. The further ones have the same of the members of the machine's
 calibrated set. In each page of a scenario that has run, the first table becomes that of the run's points. A
 value has the 95 % interval of its run behind ±, and its range over the members in brackets, where they have run.
+Pages of whole systems and nm-15 have tables with columns of their own, which stay.
 """
 
 import json
@@ -16,6 +17,7 @@ import sys
 from pathlib import Path
 
 ROWS_MAX = 64
+OWN_TABLES = ("int-", "fx-", "tn-", "off-", "integrated-", "nm-15")
 PAGES = Path(__file__).parent
 
 
@@ -128,6 +130,8 @@ def main(folders):
         sys.exit(__doc__)
     out, *others = [Path(folder) for folder in folders]
     for page in sorted(PAGES.glob("*.md")):
+        if page.stem.startswith(OWN_TABLES):
+            continue
         report = report_in(out, page.stem)
         if report is None:
             continue
