@@ -21,7 +21,7 @@ pub fn copy<C: Cpu>(cpu: &mut C, from: Segment, to: Addr, at_a_time: u64) {
     }
 }
 
-/// What the instructions of copying `len` bytes cost, at `line` cycles for each line.
+/// Cycles that a copy loop takes for `len` bytes, memory accesses apart; `line` cycles for each line.
 pub fn copy_work(len: u32, line: Cycles) -> Cycles {
     Cycles(line.0 * u64::from(len).div_ceil(CACHE_LINE_BYTES))
 }

@@ -10,8 +10,8 @@
 //! is first overwritten if it is not valid; while packets still refer to it that must not be, and
 //! the GET is answered with a copy of the pending one. So no packet sees a mix of two values.
 //!
-//! What is hot is known before traffic begins, as in the paper's evaluation, or found on line by a
-//! sketch. Then a GET of another item takes the place of the item that the hand points at, if it
+//! The store knows its hot items before traffic begins, as in the paper's evaluation, or a sketch
+//! finds them on line. With a sketch, a GET of another item takes the place of the item that the hand points at, if it
 //! was asked for more often of late and no packet refers to its place.
 
 use bytemuck::{Pod, Zeroable};
@@ -90,7 +90,7 @@ pub struct HotItems {
     used: u16,
     /// The slot that the next candidate competes with.
     hand: u16,
-    /// What finds hot items; none where they are known beforehand.
+    /// The sketch that finds hot items; none where the store knows them before traffic begins.
     sketch: Option<Sketch>,
     /// Instructions of a copy loop for each line.
     copy_line: Cycles,

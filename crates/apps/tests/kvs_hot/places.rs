@@ -22,7 +22,7 @@ impl Bench {
     }
 }
 
-/// Known hot items have their places before anybody asks, and nobody else gets one.
+/// Given hot items have their places before the first request, and no other item gets one.
 #[test]
 fn given_items_stay_the_hot_ones() {
     let mut bench = Bench::of(2, "given");
@@ -32,7 +32,7 @@ fn given_items_stay_the_hot_ones() {
     bench.make_hot(0);
     assert_eq!((bench.ask(0, 3), bench.ask(1, 40)), (3, 0));
     assert_eq!((bench.counter("hot_moved_in"), bench.counter("hot_moved_out")), (1, 0));
-    // Written anew, it is copied to its place with the next GET.
+    // A PUT makes the place stale, and the next GET copies the new value there.
     bench.put(0, VALUE_BYTES);
     assert_eq!((bench.ask(0, 2), bench.counter("hot_refreshed")), (2, 1));
 }

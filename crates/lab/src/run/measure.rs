@@ -168,7 +168,7 @@ pub fn run_to(world: &mut World, to: Time, tell: Tell<'_>) -> Result<(), RunErro
     Ok(())
 }
 
-/// So long nothing may be inside before a core without buffers is taken to get none any more.
+/// A core that still has no buffer so long after the last frame left gets none: only frames that leave free buffers.
 const STARVED_AFTER: Time = Time::from_ms(1);
 
 /// Runs until nothing is due any more but co-runners, who never end, and cores that poll for buffers which others keep.

@@ -66,7 +66,7 @@ impl Hairpin {
         Hairpin { rules, counters, spec, last: Time::ZERO }
     }
 
-    /// What was asked for and fetched so far, rules and counters.
+    /// Look-ups, misses and evictions so far, of rules and counters together.
     pub fn contexts(&self) -> ContextCounters {
         let (rules, counters) = (self.rules.counters, self.counters.counters);
         ContextCounters {
