@@ -113,8 +113,7 @@ impl AdapterMemory {
         NicMemory { pool: self.pool, keys: self.keys(), application: Application::default() }
     }
 
-    /// A core's level of the pools: `cache`, and one of the buffers here, which at most half of the
-    /// cores of `queues` queues can empty.
+    /// A core's level of the pools: `cache`, and one of the buffers here.
     pub fn cache(
         &self,
         space: &mut AddressSpace,
@@ -127,7 +126,7 @@ impl AdapterMemory {
             return cache;
         };
         let users = settings.nicmem_users(queues).max(1);
-        let size = settings.read::<PoolOptions>().pool_cache.min(pool.count() / (2 * users));
+        let size = pool.level_size(settings.read::<PoolOptions>().pool_cache, users);
         cache.with_nicmem(PoolCache::new(space, pool, size, work))
     }
 

@@ -18,7 +18,7 @@ options! {
     /// The levels of packet buffers.
     pub struct PoolOptions {
         /// Packet buffers that each core's level of the pool keeps; one and a half times as many
-        /// make it give some to the shared level.
+        /// make it give some to the shared level. All levels leave half of a small pool.
         pool_cache: usize = 256, "buffers", Allowed::Whole(0, 4096),
             source "DPDK user guide, testpmd: mbuf cache of 250, rounded";
         /// Which buffers the level of the pool that cores share gives out: those that it got first, or last.

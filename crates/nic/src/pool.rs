@@ -128,6 +128,12 @@ impl Pool {
         self.count as usize
     }
 
+    /// Buffers of the level of each of `cores` cores: `wanted`, or as few as leave half of the buffers for rings. What
+    /// stays in the levels of others, a core with none cannot get (DPDK, `rte_mempool_create`, on `cache_size`).
+    pub fn level_size(&self, wanted: usize, cores: usize) -> usize {
+        wanted.min(self.count() / (2 * cores))
+    }
+
     /// Puts all buffers into the shared ring; once, before the first is taken.
     pub fn start<C: Cpu>(&self, cpu: &mut C) {
         for number in 0..self.count {

@@ -50,6 +50,15 @@ pub enum Atomic {
     Add(u64),
 }
 
+/// How a loop copies memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyLoop {
+    /// Instructions for each line.
+    pub line: Cycles,
+    /// Whether stores go past all caches (non-temporal ones): nothing is read first, and no cache has the line then.
+    pub past_caches: bool,
+}
+
 impl Atomic {
     /// What `word` becomes.
     #[inline]
@@ -93,6 +102,13 @@ pub trait Cpu {
     /// Reads and writes `len` bytes in place.
     fn bytes_mut(&mut self, at: Addr, len: usize) -> &mut [u8];
 
+    /// Copies `len` bytes, whole lines, from `from` to `to`, which do not overlap, by a loop: loads stream up to the
+    /// end of a page, and stores go on beside them.
+    fn copy_loop(&mut self, from: Addr, to: Addr, len: usize, how: CopyLoop) {
+        copy(self, from, to, len);
+        self.work(Cycles(how.line.0 * (len as u64).div_ceil(CACHE_LINE_BYTES)));
+    }
+
     /// Reads a device register: a full round trip over the bus.
     fn mmio_read(&mut self, register: Register) -> u64;
 
@@ -133,7 +149,7 @@ pub fn write_entry<C: Cpu>(cpu: &mut C, at: Addr, words: [u64; 8]) {
 }
 
 /// Copies `len` bytes from `from` to `to`, which do not overlap; returns them where they are now.
-pub fn copy<C: Cpu>(cpu: &mut C, from: Addr, to: Addr, len: usize) -> &[u8] {
+pub fn copy<C: Cpu + ?Sized>(cpu: &mut C, from: Addr, to: Addr, len: usize) -> &[u8] {
     let bytes = cpu.bytes(from, len).to_vec();
     let there = cpu.bytes_mut(to, len);
     there.copy_from_slice(&bytes);

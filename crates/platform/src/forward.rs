@@ -59,6 +59,12 @@ macro_rules! forward_cpu {
             self.$to.bytes_mut(at, len)
         }
     };
+    (@copy_loop $to:ident) => {
+        #[inline]
+        fn copy_loop(&mut self, from: $crate::Addr, to: $crate::Addr, len: usize, how: $crate::CopyLoop) {
+            self.$to.copy_loop(from, to, len, how);
+        }
+    };
     (@hint $to:ident) => {
         #[inline]
         fn hint(&mut self, hint: $crate::Hint) {

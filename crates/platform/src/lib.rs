@@ -32,7 +32,7 @@ pub use address::{
 };
 pub use bytemuck::{self, Pod};
 pub use bytes::HostBytes;
-pub use cpu::{Atomic, Cpu, Part, Register, copy, entry, write_entry};
+pub use cpu::{Atomic, CopyLoop, Cpu, Part, Register, copy, entry, write_entry};
 pub use dma::{Dma, Gathered, Run, Vector, copy_ahead, publish_entry};
 pub use flat::{Calls, FlatCpu, FlatDma};
 #[cfg(target_os = "linux")]

@@ -164,7 +164,7 @@ impl HotItems {
                 self.counts.copied += 1;
                 return None;
             }
-            copy(cpu, pending, value.at, CACHE_LINE_BYTES);
+            copy(cpu, pending, value.at);
             cpu.work(copy_work(pending.len, self.copy_line));
             cpu.store(at + VALID, 1u64);
             self.counts.refreshed += 1;
@@ -209,7 +209,7 @@ impl HotItems {
             let slot = self.take(cpu, log, item);
             let value = self.values + u64::from(slot) * self.room;
             let pending = log.value(item.at, &item.header);
-            copy(cpu, pending, value, CACHE_LINE_BYTES);
+            copy(cpu, pending, value);
             cpu.store(self.slot_at(slot) + VALID, 1u64);
         }
     }

@@ -242,7 +242,7 @@ impl<G: Ground> LaidOut<'_, G> {
         let drivers = self.drivers.pop_front().unwrap_or_default();
         let transmit = (0..self.tx_rings.len()).map(|device| self.transmit_driver(device, number)).collect();
         let (settings, adapters, work) = (self.plan.settings, self.plan.adapters, self.plan.pool_work);
-        let size = settings.read::<PoolOptions>().pool_cache;
+        let size = self.pool.level_size(settings.read::<PoolOptions>().pool_cache, adapters.all_cores());
         let cache = PoolCache::new(&mut self.space, self.pool, size, work);
         let nicmem = &self.nicmem[number / adapters.cores];
         let cache = nicmem.cache(&mut self.space, cache, settings, adapters.ports * adapters.cores, work);

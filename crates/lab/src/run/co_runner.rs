@@ -4,6 +4,7 @@ use nicforge_apps::{CoRunner, Copier};
 use nicforge_nic::Allocation;
 use nicforge_platform::AddressSpace;
 use nicforge_platform::sim::Hardware;
+use nicforge_units::Bytes;
 
 use super::build::core_of;
 use crate::run::options::{CoRunners, Copies, Copying};
@@ -18,8 +19,8 @@ fn copier(settings: &Settings, hardware: &Hardware, space: &mut AddressSpace, ni
         Copying::NicmemToHost => [nicmem, None],
         Copying::None | Copying::HostToHost => [None, None],
     };
-    let len = settings.read::<Copies>().copy_kib * 1024;
-    Copier::new(space, ends, len, hardware.core.copy_line)
+    let len = Bytes(settings.read::<Copies>().copy_kib * 1024);
+    Copier::new(space, ends, len, hardware.core.copy_line, hardware.llc.size)
 }
 
 /// The co-runners that the settings ask for, on cores after all others or on the other socket;

@@ -61,6 +61,14 @@ fn buffers_for_other_cores_are_given_in_turn_or_at_once() {
 }
 
 #[test]
+fn levels_of_cores_leave_half_of_a_small_pool() {
+    let (_, large, _) = pool(8192, 4);
+    assert_eq!(large.level_size(256, 16), 256);
+    let (_, small, _) = pool(256, 4);
+    assert_eq!(small.level_size(256, 8), 16);
+}
+
+#[test]
 fn the_pool_is_last_in_first_out() {
     let (mut cpu, _, mut caches) = pool(64, 16);
     let a = caches[0].take(&mut cpu).unwrap();

@@ -3,7 +3,7 @@
 //! Hits of the L1 are part of `work`. A line that was touched before in the same burst is free, too: nothing looks
 //! for it again.
 
-use nicforge_units::{Cycles, Frequency, Time};
+use nicforge_units::{CACHE_LINE_BYTES, Cycles, Frequency, Time};
 
 pub use burst_lines::BurstLines;
 pub use cycles::CoreCycles;
@@ -15,7 +15,7 @@ use super::locks::Locks;
 use super::nicmem::WriteCombining;
 use super::paged::Tlb;
 use super::{CoreConfig, Host, MmioWrite};
-use crate::{Addr, Atomic, Cpu, Hint, Part, Pod, Register};
+use crate::{Addr, Atomic, CopyLoop, Cpu, Hint, Part, Pod, Register};
 
 /// The state of one core between its steps.
 // In this order, so that `cursor` does not stand beside one of the sums in `spent`: both would be loaded as
@@ -328,6 +328,11 @@ impl Cpu for SimCpu {
     fn bytes_mut(&mut self, at: Addr, len: usize) -> &mut [u8] {
         self.touch_run(at, len, true);
         self.host.memory.slice_mut(at, len)
+    }
+
+    fn copy_loop(&mut self, from: Addr, to: Addr, len: usize, how: CopyLoop) {
+        self.copy_lines(from.line(), to.line(), (len as u64).div_ceil(CACHE_LINE_BYTES), how);
+        self.host.memory.copy(from, to, len);
     }
 
     fn mmio_read(&mut self, _register: Register) -> u64 {

@@ -191,6 +191,17 @@ impl Hierarchy {
         latency
     }
 
+    /// A core writes one whole line to memory, and no cache has it afterwards; returns how long memory makes it wait.
+    pub fn core_write_past(&mut self, line: u64, now: Time) -> Time {
+        if self.perfect {
+            return Time::ZERO;
+        }
+        self.shared.arrive();
+        self.invalidate_l2_copy(line);
+        self.shared.llc.remove(line);
+        self.shared.dram.write(now, 1)
+    }
+
     /// A core will access `line` soon.
     #[inline(always)]
     pub fn expect(&self, line: u64) {

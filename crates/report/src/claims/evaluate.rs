@@ -178,6 +178,20 @@ fn applied(operator: Operator, one: Sure, other: Sure) -> Sure {
         Operator::Minus => with(a - b, 1.0, 1.0),
         Operator::Times => with(a * b, b, a),
         Operator::Over => with(a / b, 1.0 / b, a / (b * b)),
+        Operator::Larger => {
+            if a < b {
+                other
+            } else {
+                one
+            }
+        }
+        Operator::Smaller => {
+            if a < b {
+                one
+            } else {
+                other
+            }
+        }
         Operator::Less => truth(a < b),
         Operator::More => truth(a > b),
         Operator::And => truth(a == 1.0 && b == 1.0),
@@ -294,6 +308,8 @@ mod tests {
         assert_eq!(number("max(throughput_gbps{b} / throughput_gbps{a})"), 70.0 / 60.0);
         assert_eq!(number("min(throughput_gbps{})"), 50.0);
         assert_eq!(number("mean(throughput_gbps{b})"), 60.0);
+        assert_eq!(number("min(max(throughput_gbps{a}, throughput_gbps{b}))"), 70.0);
+        assert_eq!(number("max(min(throughput_gbps{a}, throughput_gbps{b}))"), 60.0);
         assert_eq!(number("1 - throughput_gbps{b, reads=4} / throughput_gbps{a, reads=1}"), 1.0 - 0.7);
         assert_eq!(number("up_to(reads, throughput_gbps{a} > 80)"), 2.0);
         assert_eq!(number("from(reads, throughput_gbps{a} < throughput_gbps{b})"), 4.0);

@@ -44,6 +44,10 @@ pub enum Operator {
     Less,
     /// Whether the first is more.
     More,
+    /// The larger one: `max` of two.
+    Larger,
+    /// The smaller one: `min` of two.
+    Smaller,
     /// Whether both hold.
     And,
 }
@@ -61,6 +65,8 @@ impl Operator {
             Operator::Less | Operator::More => 1,
             Operator::Plus | Operator::Minus => 2,
             Operator::Times | Operator::Over => 3,
+            // Written as functions.
+            Operator::Larger | Operator::Smaller => 4,
         }
     }
 }
@@ -286,15 +292,27 @@ impl<'a> Parser<'a> {
         self.depth += 1;
         let inside = self.at;
         let inner = self.pairs(0)?;
+        let of_two = match function {
+            Function::Max => Some(Operator::Larger),
+            Function::Min => Some(Operator::Smaller),
+            _ => None,
+        };
+        let second = match of_two.filter(|_| self.takes(',')) {
+            Some(operator) => Some((operator, self.pairs(0)?)),
+            None => None,
+        };
         self.depth -= 1;
         self.expect(')', "close what ( opens")?;
         let wants_truth = matches!(function, Function::UpTo | Function::From);
-        if inner.is_truth() != wants_truth {
+        if inner.is_truth() != wants_truth || second.as_ref().is_some_and(|(_, other)| other.is_truth()) {
             self.at = inside;
             let right = if wants_truth { "write a condition, such as a < b" } else { "write a number" };
             return Err(self.error(format!("`{name}` cannot take this"), right));
         }
-        Ok(Expression::Call(function, key, Box::new(inner)))
+        Ok(match second {
+            Some((operator, other)) => Expression::Pair(operator, Box::new(inner), Box::new(other)),
+            None => Expression::Call(function, key, Box::new(inner)),
+        })
     }
 }
 
@@ -313,6 +331,8 @@ mod tests {
             ("throughput_gbps{a", 18, "the selection does not end"),
             ("throughput_gbps{reads=}", 23, "a value is missing"),
             ("largest(1)", 1, "no function is called `largest`"),
+            ("max(1, 2 < 3)", 5, "`max` cannot take this"),
+            ("mean(1, 2)", 7, "there is no `)`"),
             ("max(1 < 2)", 5, "`max` cannot take this"),
             ("up_to(reads, 3)", 13, "`up_to` cannot take this"),
             ("1 and 2", 3, "values do not fit"),

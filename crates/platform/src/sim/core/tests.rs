@@ -36,6 +36,26 @@ fn stores_do_not_wait_and_streams_overlap() {
     assert!(queued < Time::from_ps(100), "{queued}");
 }
 
+/// Stores past the caches read nothing and wait for nothing while memory keeps up, and no cache has the line then.
+#[test]
+fn a_copy_past_the_caches_writes_to_memory_alone() {
+    let (mut host, mut cores, data, _) = bench();
+    let mut cpu = SimCpu::on(&mut host, &mut cores[0]);
+    let (from, to, len) = (data, data + 8192, 64 * 4);
+    cpu.bytes(to, len);
+    cpu.bytes_mut(from, len).fill(7);
+    cpu.core.begin_burst();
+    let (before, read) = (cpu.now(), cpu.host.hierarchy.dram_lines());
+    cpu.copy_loop(from, to, len, CopyLoop { line: Cycles(2), past_caches: true });
+    // Four lines that the L2 has, of which three stream, and 8 cycles at 2 GHz.
+    assert_eq!(cpu.now() - before, Time::from_ps(7_000 + 3 * 7_000 / 8 + 4_000));
+    assert_eq!(cpu.host.hierarchy.dram_lines(), read + 4);
+    cpu.core.begin_burst();
+    let before = cpu.now();
+    assert_eq!(cpu.load::<u64>(to), u64::from_ne_bytes([7; 8]));
+    assert!(cpu.now() - before >= Time::from_ns(100), "the L2 had it, and lost it");
+}
+
 /// A locked instruction goes on when earlier stores are done, and so does a store fence.
 #[test]
 fn atomics_and_fences_wait_for_the_stores_before_them() {

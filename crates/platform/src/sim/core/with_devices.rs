@@ -23,7 +23,7 @@ impl<'a> DeviceReader<'a> {
 }
 
 impl Cpu for DeviceReader<'_> {
-    forward_cpu!(cpu: load store acquire release atomic unlock bytes bytes_mut mmio_write work enter now hint);
+    forward_cpu!(cpu: load store acquire release atomic unlock bytes bytes_mut copy_loop mmio_write work enter now hint);
 
     /// The state of kernels is not in this memory: locks are taken in the order of the calls.
     fn lock(&mut self, at: Addr) {
