@@ -15,6 +15,7 @@ mod gateways;
 mod netns;
 #[path = "../crates/wire/tests/common/skip.rs"]
 mod skip;
+mod spread;
 
 use std::process::{Child, Stdio};
 use std::sync::Arc;
@@ -27,10 +28,11 @@ use nicforge_interfaces::Interfaces;
 use nicforge_platform::live::ports::{PacketPort, Port};
 use nicforge_units::Time;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use spread::Spread;
 
 /// Seconds of one measurement, and how often each is made, in turns.
 const SECONDS: u32 = 3;
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 /// How much longer one may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Longer than any segment of a stack.
@@ -193,22 +195,21 @@ fn pass(from: &mut PacketPort, to: &mut PacketPort) -> usize {
 const WHOLE: &str = "nat-segments.toml";
 const CUT: &str = "nat-netns.toml";
 
-/// The best of each way: others slow a measurement down, nobody speeds it up.
-fn best(rounds: &[[Option<Measured>; 2]]) -> [Option<Measured>; 2] {
-    std::array::from_fn(|way| {
-        let measured = rounds.iter().filter_map(|round| round[way]);
-        measured.max_by(|a, b| a.per_second.total_cmp(&b.per_second))
-    })
-}
+/// What was measured in one round, each way.
+type Round = [Option<Measured>; 2];
 
-fn line(name: &str, best: [Option<Measured>; 2], kernel: [Option<Measured>; 2]) -> String {
-    let way = |way: usize| match (best[way], kernel[way]) {
-        (Some(ours), Some(kernel)) => {
-            format!("{:>8.2} {:>11.2} {:>6.2}", ours.rate, ours.per_second, ours.per_second / kernel.per_second)
-        }
-        _ => format!("{:>8} {:>11} {:>6}", "-", "-", "-"),
-    };
-    format!("{name:<22}{}    {}", way(0), way(1))
+/// Medians of `rounds` each way with the least and the most, the last one by the kernel's in the same round.
+fn line(name: &str, rounds: &[Round], of_kernel: &[Round]) -> String {
+    let columns = [0, 1].map(|way| {
+        let pairs = rounds.iter().zip(of_kernel);
+        let pairs: Vec<_> = pairs.filter_map(|(ours, kernel)| ours[way].zip(kernel[way])).collect();
+        let of = |value: fn(&(Measured, Measured)) -> f64| Spread::of(pairs.iter().map(value).collect()).to_string();
+        let rate = of(|(ours, _)| ours.rate);
+        let per_second = of(|(ours, _)| ours.per_second);
+        let ratio = of(|(ours, kernel)| ours.per_second / kernel.per_second);
+        format!(" {rate:>18} {per_second:>18} {ratio:>16}")
+    });
+    format!("{name:<22}{}{}", columns[0], columns[1])
 }
 
 /// What is measured, in turns.
@@ -238,13 +239,16 @@ fn main() {
     };
     let bench = Bench { hosts, stop };
     let (names, example) = contenders();
-    println!("examples/{example}; client to server, then server to client; best of {ROUNDS}, {SECONDS} s each");
-    println!("                        Gbit/s  Gbit/CPU-s  ratio      Gbit/s  Gbit/CPU-s  ratio");
+    println!(
+        "examples/{example}; client to server, then server to client; medians of {ROUNDS} (least-most), {SECONDS} s each"
+    );
+    let columns = format!(" {:>18} {:>18} {:>16}", "Gbit/s", "Gbit/CPU-s", "ratio");
+    println!("{:<22}{columns}{columns}", "");
     let (mut of_kernel, mut of_sockets) = (Vec::new(), Vec::new());
     let mut ours: Vec<Vec<_>> = vec![Vec::new(); names.len()];
     for round in 1..=ROUNDS {
-        let tell = |name: &str, measured: [Option<Measured>; 2], kernel| {
-            eprintln!("{} (round {round})", line(name, measured, kernel));
+        let tell = |name: &str, measured: Round, kernel: Round| {
+            eprintln!("{} (round {round})", line(name, &[measured], &[kernel]));
             measured
         };
         let kernel = match bench.kernel() {
@@ -262,10 +266,9 @@ fn main() {
             return println!("interrupted");
         }
     }
-    let kernel = best(&of_kernel);
-    println!("{}", line("kernel, masquerade", kernel, kernel));
-    println!("{}", line("packet sockets alone", best(&of_sockets), kernel));
+    println!("{}", line("kernel, masquerade", &of_kernel, &of_kernel));
+    println!("{}", line("packet sockets alone", &of_sockets, &of_kernel));
     for (name, rounds) in names.iter().zip(&ours) {
-        println!("{}", line(name, best(rounds), kernel));
+        println!("{}", line(name, rounds, &of_kernel));
     }
 }

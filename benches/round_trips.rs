@@ -11,6 +11,7 @@ mod gateways;
 mod netns;
 #[path = "../crates/wire/tests/common/skip.rs"]
 mod skip;
+mod spread;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -18,10 +19,11 @@ use std::time::{Duration, Instant};
 
 use gateways::{KERNEL_DOWN, KERNEL_UP, shell, soft_interrupts, used};
 use netns::{Hosts, example_file, has};
+use spread::Spread;
 
 /// How long each is measured, and how often, in turns; the median counts.
 const TIME: Duration = Duration::from_secs(2);
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 const SERVER: &str = "10.99.2.2:7000";
 
 /// Microseconds of a round trip.
@@ -89,12 +91,6 @@ fn measure(hosts: &Hosts, contender: &Contender) -> Result<Measured, String> {
     measured.map_err(|error| error.to_string())
 }
 
-fn median(rounds: &[Measured], of: fn(&Measured) -> f64) -> f64 {
-    let mut values: Vec<f64> = rounds.iter().map(of).collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
 fn main() {
     if !has("nft") {
         return println!("skipped: needs nft");
@@ -119,11 +115,14 @@ fn main() {
             }
         }
     }
-    println!("{:<22} {:>10} {:>14} {:>6}   medians of {ROUNDS}", "", "µs", "processor µs", "ratio");
-    let kernel = median(&contenders[0].rounds, |measured| measured.processor);
+    println!("{:<22} {:>24} {:>24} {:>18}   medians of {ROUNDS} (least-most)", "", "µs", "processor µs", "ratio");
+    let of_kernel = &contenders[0].rounds;
     for Contender { name, rounds, .. } in &contenders {
-        let processor = median(rounds, |measured| measured.processor);
-        let latency = median(rounds, |measured| measured.latency);
-        println!("{name:<22} {latency:>10.1} {processor:>14.1} {:>6.2}", processor / kernel);
+        let of = |value: fn(&Measured) -> f64| Spread::of(rounds.iter().map(value).collect()).to_string();
+        let latency = of(|measured| measured.latency);
+        let processor = of(|measured| measured.processor);
+        let ratios = rounds.iter().zip(of_kernel).map(|(ours, kernel)| ours.processor / kernel.processor);
+        let ratio = Spread::of(ratios.collect()).to_string();
+        println!("{name:<22} {latency:>24} {processor:>24} {ratio:>18}");
     }
 }

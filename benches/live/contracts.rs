@@ -11,7 +11,7 @@ use nicforge_units::Time;
 
 use super::by_hand::ByHand;
 use super::halves::{BURST, Layout, frames, lay_out};
-use super::median;
+use super::spread::Spread;
 
 /// Bursts of each measurement, how many of each kind are taken in turn, in how many places of a process,
 /// and in how many processes.
@@ -23,9 +23,8 @@ const PROCESSES: usize = 9;
 /// Time of the one by that of the other, for frames of `len` bytes. Where in memory both lie, code and
 /// stack too, makes one faster or slower than the other by several per cent, as long as a process lives:
 /// so there are several processes, each of which lays them out anew several times. The median counts.
-pub fn ratio(len: usize) -> f64 {
-    let mut ratios: Vec<f64> = (0..PROCESSES).flat_map(|_| of_process(len)).collect();
-    median(&mut ratios)
+pub fn ratio(len: usize) -> Spread {
+    Spread::of((0..PROCESSES).flat_map(|_| of_process(len)).collect())
 }
 
 /// What [`in_places`] says in a process of its own.

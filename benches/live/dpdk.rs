@@ -50,7 +50,8 @@ impl Transport {
             Transport::Memif | Transport::MemifShared => ["server", "client"].map(|role| {
                 let shares = role == "client" && self == Transport::MemifShared;
                 let shares = if shares { ",zero-copy=yes" } else { "" };
-                format!("net_memif0,role={role},socket={socket},socket-abstract=no{shares}")
+                // 256 entries, as all others have; with its own 1024 zero-copy takes all buffers before it has sent one twice.
+                format!("net_memif0,role={role},socket={socket},socket-abstract=no,rsize=8{shares}")
             }),
             Transport::Vhost => [format!("net_vhost0,iface={socket}"), format!("net_virtio_user0,path={socket}")],
         }

@@ -12,21 +12,21 @@ mod contracts;
 mod dpdk;
 mod halves;
 mod processes;
+#[path = "../spread.rs"]
+mod spread;
 
 use std::time::Duration;
 
 use nicforge_interfaces::Interfaces;
+use spread::Spread;
 
 /// Frame lengths without FCS.
 const LENGTHS: [usize; 2] = [64, 1_500];
-/// How often and how long packets are counted; the median counts.
-const WINDOWS: usize = 5;
+/// How often all processes are started anew; a round gives one figure for each side.
+const ROUNDS: usize = 5;
+/// How often and how long packets are counted in each round; the median counts.
+const WINDOWS: usize = 3;
 const WINDOW: Duration = Duration::from_millis(300);
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -39,8 +39,8 @@ fn main() {
         }
         ["one", interface, len] => {
             let mut running = processes::Running::start(interface, number(len));
-            let mut rates: Vec<f64> = (0..WINDOWS).map(|_| running.rate()).collect();
-            println!("{interface} {len} {:.2}", median(&mut rates));
+            let rates = (0..WINDOWS).map(|_| running.rate()).collect();
+            println!("{interface} {len} {}", Spread::of(rates));
         }
         ["contracts"] => cost_of_contracts(),
         ["contracts", "ratios", len] => contracts::in_places(number(len)),
@@ -58,36 +58,43 @@ fn table(wanted: &[&str]) {
     conditions();
     // All sides have huge pages.
     let pages = dpdk::HugePages::set_aside();
-    let mut peers = match &pages {
-        Ok(_) => peers(),
+    let mut transports = match &pages {
+        Ok(_) => dpdk::Transport::ALL.to_vec(),
         Err(reason) => {
             println!("without DPDK: {reason}");
             Vec::new()
         }
     };
-    println!(
-        "{:<24} {:>7} {:>11} {:>7} {:>7} {:>11} {:>7}",
-        "Mpps", "64 B", "spread", "ratio", "1500 B", "spread", "ratio"
-    );
-    for interface in names.filter(|name| !some || known(name)) {
-        let slices = LENGTHS.map(|len| slices(interface, len, &mut peers));
-        line(interface, slices.each_ref());
+    let mut rows: Vec<Row> = names.filter(|name| !some || known(name)).map(Row::new).collect();
+    let mut of_peers: Vec<Row> = transports.iter().map(|transport| Row::new(transport.name())).collect();
+    for round in 1..=ROUNDS {
+        eprintln!("round {round} of {ROUNDS}");
+        // All processes are new ones: where their memory lies moves a side's speed more than a slice does.
+        let mut peers = peers(&mut transports);
+        for row in &mut rows {
+            for (len, rounds) in LENGTHS.into_iter().zip(&mut row.rounds) {
+                rounds.push(of_slices(&slices(row.name, len, &mut peers)));
+            }
+        }
+        for peer in &peers {
+            let row = of_peers.iter_mut().find(|row| row.name == peer.pair.transport.name());
+            let rounds = row.zip(LENGTHS.iter().position(|len| *len == peer.pair.len));
+            if let Some((row, len)) = rounds {
+                row.rounds[len].push(of_slices(&peer.slices));
+            }
+        }
     }
-    for transport in dpdk::Transport::ALL {
-        let slices = LENGTHS.map(|len| {
-            let of = |peer: &&Peer| peer.pair.transport == transport && peer.pair.len == len;
-            let found = peers.iter().find(of);
-            found.map_or(Vec::new(), |peer| peer.slices.clone())
-        });
-        line(transport.name(), slices.each_ref());
-    }
+    println!("medians of {ROUNDS} rounds, with the least and the most");
+    let columns = LENGTHS.map(|len| format!(" {:>20} {:>18}", format!("{len} B: Mpps"), "ratio"));
+    println!("{:<24}{}{}", "", columns[0], columns[1]);
+    rows.iter().chain(&of_peers).for_each(Row::print);
     cost_of_contracts();
 }
 
 fn cost_of_contracts() {
     for len in LENGTHS {
         let ratio = contracts::ratio(len);
-        println!("private rings through the contracts, time by that of hand-written loops: {ratio:.3} at {len} B");
+        println!("private rings through the contracts, time by that of hand-written loops: {ratio} at {len} B");
     }
 }
 
@@ -98,25 +105,55 @@ fn conditions() {
     println!("{cores} cores, load average {}", load.trim());
 }
 
-/// One of DPDK's, with what it did in each slice.
+/// One side, with what it did in each round: for each length, rates and ratios.
+struct Row {
+    name: &'static str,
+    rounds: [Vec<Slice>; 2],
+}
+
+impl Row {
+    fn new(name: &'static str) -> Row {
+        Row { name, rounds: [Vec::new(), Vec::new()] }
+    }
+
+    fn print(&self) {
+        let columns = self.rounds.each_ref().map(|rounds| {
+            let (rate, ratio) = (spread(rounds, |slice| slice.rate), spread(rounds, |slice| slice.ratio));
+            format!(" {rate:>20} {ratio:>18}")
+        });
+        println!("{:<24}{}{}", self.name, columns[0], columns[1]);
+    }
+}
+
+/// One of DPDK's, with what it did in each slice of this round.
 struct Peer {
     pair: dpdk::Pair,
     slices: Vec<Slice>,
 }
 
-/// Million packets per second in one slice, and by the best of DPDK's in the same.
-type Slice = (f64, f64);
+/// What a side did in one slice, or in one round.
+#[derive(Clone, Copy)]
+struct Slice {
+    /// Million packets per second.
+    rate: f64,
+    /// The same by the best of DPDK's in the same slice.
+    ratio: f64,
+}
 
-fn peers() -> Vec<Peer> {
+/// Those of `transports` that pass packets; the others are left out from then on.
+fn peers(transports: &mut Vec<dpdk::Transport>) -> Vec<Peer> {
     let mut peers = Vec::new();
-    for transport in dpdk::Transport::ALL {
-        for len in LENGTHS {
-            match dpdk::Pair::start(transport, len) {
-                Ok(pair) => peers.push(Peer { pair, slices: Vec::new() }),
-                Err(reason) => println!("{reason}"),
+    transports.retain(|transport| {
+        let pairs: Result<Vec<_>, _> = LENGTHS.into_iter().map(|len| dpdk::Pair::start(*transport, len)).collect();
+        match pairs {
+            Ok(pairs) => peers.extend(pairs.into_iter().map(|pair| Peer { pair, slices: Vec::new() })),
+            Err(reason) => {
+                println!("{reason}");
+                return false;
             }
         }
-    }
+        true
+    });
     peers
 }
 
@@ -130,26 +167,19 @@ fn slices(interface: &str, len: usize, peers: &mut [Peer]) -> Vec<Slice> {
         let rates: Vec<f64> = of_len.iter_mut().map(|peer| peer.pair.rate()).collect();
         let best = rates.iter().copied().fold(f64::NAN, f64::max);
         for (peer, rate) in of_len.iter_mut().zip(rates) {
-            peer.slices.push((rate, rate / best));
+            peer.slices.push(Slice { rate, ratio: rate / best });
         }
         let rate = running.rate();
-        slices.push((rate, rate / best));
+        slices.push(Slice { rate, ratio: rate / best });
     }
     slices
 }
 
-/// Medians of the slices, with the least and the most.
-fn line(name: &str, slices: [&Vec<Slice>; 2]) {
-    let columns = slices.map(|of_len| {
-        let mut rates: Vec<f64> = of_len.iter().map(|slice| slice.0).collect();
-        let mut ratios: Vec<f64> = of_len.iter().map(|slice| slice.1).collect();
-        let (rate, ratio) = (median(&mut rates), median(&mut ratios));
-        // In order now.
-        let spread = match rates[..] {
-            [least, .., most] => format!("{least:.1}-{most:.1}"),
-            _ => "-".to_owned(),
-        };
-        format!(" {rate:>7.2} {spread:>11} {ratio:>7.2}")
-    });
-    println!("{name:<24}{}{}", columns[0], columns[1]);
+/// The medians of a round's slices.
+fn of_slices(slices: &[Slice]) -> Slice {
+    Slice { rate: spread(slices, |slice| slice.rate).median, ratio: spread(slices, |slice| slice.ratio).median }
+}
+
+fn spread(slices: &[Slice], of: fn(&Slice) -> f64) -> Spread {
+    Spread::of(slices.iter().map(of).collect())
 }

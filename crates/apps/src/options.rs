@@ -19,9 +19,16 @@ options! {
 options! {
     /// Addresses that a NAT sends from.
     pub struct ExternalOptions {
+        embed count: ExternalCount;
         /// The first external address; the others follow it.
         external_address: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 0), "", Allowed::Form(&IPV4),
             source "RFC 2544, appendix C.2.2: the upper half of what benchmarks may use";
+    }
+}
+
+options! {
+    /// How many addresses a NAT sends from: a setting of scenarios, too.
+    pub struct ExternalCount {
         /// How many external addresses.
         external_addresses: Option<u32> = None, "addresses", Allowed::Whole(1, 65_536),
             default "1 in live runs, else as many as `table_entries` need";

@@ -4,7 +4,7 @@ mod support;
 
 use std::net::Ipv6Addr;
 
-use etherparse::{SlicedPacket, TransportSlice, icmpv4, icmpv6};
+use etherparse::{IpHeaders, Ipv4Extensions, Ipv4Header, NetSlice, SlicedPacket, TransportSlice, icmpv4, icmpv6};
 use nicforge_apps::{AppConfig, PortMap, Verdict, parse_routes};
 use nicforge_nic::PortId;
 use nicforge_units::Time;
@@ -221,5 +221,31 @@ fn the_sender_hears_it_where_headers_are_apart() {
         let sliced = SlicedPacket::from_ethernet(&told).unwrap();
         let Some(TransportSlice::Icmpv4(icmp)) = sliced.transport else { panic!("{name}: {told:02x?}") };
         assert_eq!(icmp.payload(), &ip_packet(&asked)[..28], "{name}");
+    }
+}
+
+/// RFC 791, section 3.1: each router enters the address by which the packet leaves, as long as there is room.
+#[test]
+fn routers_enter_their_address_in_a_recorded_route() {
+    const FULL: [u8; 8] = [7, 7, 8, 192, 0, 2, 1, 0];
+    for (name, mut bench) in benches(true) {
+        for (before, after) in [
+            ([1, 7, 7, 4, 0, 0, 0, 0], [1, 7, 7, 8, 198, 19, 0, 0]),
+            // No room is left.
+            (FULL, FULL),
+        ] {
+            let mut header = Ipv4Header::default();
+            (header.source, header.destination) = (address(CLIENT.0).octets(), address(SERVER.0).octets());
+            (header.time_to_live, header.options) = (64, before.into());
+            let link = etherparse::PacketBuilder::ethernet2([2; 6], [4; 6]);
+            let mut asked = Vec::new();
+            let network = link.ip(IpHeaders::Ipv4(header, Ipv4Extensions::default()));
+            network.udp(CLIENT.1, SERVER.1).write(&mut asked, &[7; 100]).unwrap();
+            let out = bench.forward(0, &asked);
+            let seen = decode(&out).unwrap();
+            assert_eq!((seen.ttl, seen.l3_right, seen.l4_right), (63, true, Some(true)), "{name}");
+            let Some(NetSlice::Ipv4(net)) = SlicedPacket::from_ethernet(&out).unwrap().net else { panic!("{name}") };
+            assert_eq!(net.header().options(), after, "{name}");
+        }
     }
 }

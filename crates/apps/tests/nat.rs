@@ -124,6 +124,23 @@ fn silence_ends_a_udp_flow_and_traffic_of_either_side_keeps_it() {
 }
 
 #[test]
+fn silence_lasts_as_long_as_is_set() {
+    for (key, frame) in [
+        ("nat_udp_s", udp(CLIENT, SERVER, b"x")),
+        ("nat_tcp_transitory_s", tcp(CLIENT, SERVER, "S", b"")),
+        ("nat_icmp_s", echo(CLIENT.0, SERVER.0, 7, false)),
+    ] {
+        for (second, opened) in [(9, 1), (11, 2)] {
+            let mut bench = Bench::new(&config().with(key, 10));
+            bench.forward(0, &frame);
+            bench.set_now(seconds(second));
+            bench.forward(0, &frame);
+            assert_eq!(bench.counter("flows_opened"), opened, "{key}, second {second}");
+        }
+    }
+}
+
+#[test]
 fn tcp_lives_long_when_established_and_short_after_fin_or_reset() {
     let limits = Timeouts::default();
     for (flags, established) in [("A", true), ("FA", false), ("R", false)] {

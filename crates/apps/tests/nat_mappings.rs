@@ -333,3 +333,35 @@ fn networks_on_both_sides_may_have_the_same_addresses() {
     let back = bench.forward(1, &udp(outside, (&end.0, end.1), b"y"));
     assert_eq!(ip_packet(&back), ip_packet(&one_hop_on(&udp(outside, CLIENT, b"y"))));
 }
+
+/// RFC 6056; RFC 7857, section 7: nobody outside foresees the next port.
+#[test]
+fn external_ports_are_given_out_at_random() {
+    let of_seed = |seed| {
+        let mut bench = Bench::new(&AppConfig { seed, ..config(Values::default()) });
+        let ports = (1..=200).map(|port| external(&mut bench, &udp((CLIENT.0, 2 * port), SERVER, b"x")).1);
+        ports.collect::<Vec<u16>>()
+    };
+    let ports = of_seed(1);
+    assert_ne!(ports, of_seed(2));
+    let steps: BTreeSet<i32> = ports.windows(2).map(|pair| i32::from(pair[1]) - i32::from(pair[0])).collect();
+    assert!(steps.len() > 150, "{} different steps between 200 ports", steps.len());
+    let quarters: BTreeSet<u16> = ports.iter().map(|port| port >> 14).collect();
+    assert_eq!(quarters.len(), 4, "from all of the range");
+}
+
+/// RFC 5382, REQ-2: both ends may send a SYN before they have seen the other's.
+#[test]
+fn both_ends_may_open_a_connection_at_once() {
+    let mut bench = bench();
+    let end = text(external(&mut bench, &tcp(CLIENT, SERVER, "S", b"")));
+    let own = (end.0.as_str(), end.1);
+    for flags in ["S", "SA", "A"] {
+        let came = bench.forward(1, &tcp(SERVER, own, flags, b""));
+        assert_eq!(ip_packet(&came), ip_packet(&one_hop_on(&tcp(SERVER, CLIENT, flags, b""))), "{flags}");
+        assert_eq!(text(external(&mut bench, &tcp(CLIENT, SERVER, "SA", b""))), end, "{flags}");
+    }
+    // Established: silent for an hour, it is still there.
+    bench.set_now(seconds(3600));
+    bench.forward(1, &tcp(SERVER, own, "A", b"late"));
+}

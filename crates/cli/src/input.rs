@@ -65,6 +65,7 @@ pub fn sets(texts: &[String]) -> Result<Vec<Assignment>, ConfigError> {
 /// Whether there is a file that could be a capture: not what never ends, or waits for somebody.
 fn is_capture_file(pcap: &Path) -> Result<(), ConfigError> {
     let wrong = match std::fs::metadata(pcap) {
+        _ if pcap == Path::new("-") => "it is standard input, which cannot be played from its beginning".to_string(),
         Ok(meta) if meta.is_file() => return Ok(()),
         Ok(meta) if meta.is_dir() => "it is a folder".to_string(),
         Ok(_) => "it is a pipe or a device, which cannot be played from its beginning".to_string(),

@@ -52,8 +52,8 @@ pub struct Flows {
 pub(super) fn external_addresses(config: &AppConfig, cores: usize) -> Result<u32, AppError> {
     let flows = config.entries_per_core(cores, 2)? / 2;
     let enough = flows.div_ceil(PortPartition::new(cores).share());
-    let ExternalOptions { external_address, external_addresses } = config.read();
-    let addresses = external_addresses.unwrap_or(enough);
+    let ExternalOptions { external_address, count } = config.read();
+    let addresses = count.external_addresses.unwrap_or(enough);
     let base = u64::from(external_address.to_bits());
     if !(1..=1 << 16).contains(&addresses) || base + u64::from(addresses) > 1 << 32 {
         return Err(AppError::OutOfRange {

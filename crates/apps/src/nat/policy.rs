@@ -7,7 +7,7 @@ use nicforge_units::Time;
 use nicforge_wire::headers::ip_protocol;
 
 use crate::Timeouts;
-use crate::options::{FlowTableOptions, FragmentOptions};
+use crate::options::{ExternalCount, FlowTableOptions, FragmentOptions};
 
 choice! {
     /// Which flows share an external port.
@@ -74,6 +74,7 @@ options! {
     pub struct NatOptions {
         embed table: FlowTableOptions;
         embed fragments: FragmentOptions;
+        embed addresses: ExternalCount;
         /// Which flows share an external port: none, in sequence, or all of one inside endpoint, at random (RFC 4787).
         nat_mapping: Mapping = Mapping::PerFlow, "", Mapping::ALLOWED;
         /// Who outside may send to an external endpoint in use, with endpoint-independent mapping.

@@ -2,6 +2,7 @@
 //! comes out.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::common;
 use crate::common::{nicforge, stderr};
@@ -243,4 +244,30 @@ fn what_is_whole_of_a_capture_is_played_and_the_rest_is_said() {
         let heard = judge::simulation_said(&folder);
         assert!(heard.contains(said), "{capture}: {heard}");
     }
+}
+
+#[test]
+fn packed_captures_are_played_from_files_and_from_standard_input() {
+    const PACKED: &str = "scenarios/captures/tunnels.pcap.gz";
+    if !judge::is_there() {
+        skip::skipped("tshark is not installed");
+        return;
+    }
+    let folder = common::folder();
+    let fields = ["frame.len", "ip.src", "ip.dst", "udp.checksum"];
+    let inside = decoded(&path(&folder, PACKED), "eth", &fields);
+    assert!(inside.len() > 100, "{}", inside.len());
+    for read in [PACKED, "-"] {
+        let text = format!(
+            "[live]\nname = \"case\"\n[settings]\napp = \"l2fwd\"\n[[port]]\nread = \"{read}\"\n[[port]]\nwrite = \"to.pcap\"\n"
+        );
+        std::fs::write(path(&folder, "case.toml"), text).unwrap();
+        let mut live = Command::new(env!("CARGO_BIN_EXE_nicforge"));
+        live.args(["live", "case.toml", "--quiet"]).current_dir(folder.path());
+        live.stdin(std::fs::File::open(path(&folder, PACKED)).unwrap());
+        assert!(live.status().unwrap().success(), "{read}");
+        assert_eq!(decoded(&path(&folder, "to.pcap"), "eth", &fields), inside, "{read}");
+    }
+    judge::simulate(&folder, "l2fwd", PACKED, &[]);
+    assert_eq!(decoded(&path(&folder, "sim.pcap"), "eth", &fields), inside);
 }

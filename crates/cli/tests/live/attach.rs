@@ -2,7 +2,7 @@
 //! others take their places. Needs no privilege.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -191,6 +191,10 @@ fn join_as_worker_0(socket: &std::ffi::OsStr) -> (UnixStream, Region, Bell) {
     let (_, mut files) = receive_files(&stream, &mut [0; 65_536]).unwrap();
     let bell = Bell::of(files.remove(1));
     let region = Region::attach(files.remove(0), 0).unwrap();
+    stream.write_all(b"\"prepared\"\n").unwrap();
+    let mut said = [0; 64];
+    let len = stream.read(&mut said).unwrap();
+    assert!(said[..len].starts_with(b"{\"begin\":"), "{}", String::from_utf8_lossy(&said[..len]));
     stream.write_all(b"\"ready\"\n").unwrap();
     (stream, region, bell)
 }

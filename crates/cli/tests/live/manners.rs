@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Signal, kill_process};
+
 use crate::support::program::Program;
 
 /// A run that waits for workers, and so has nothing to do.
@@ -265,4 +267,28 @@ fn a_run_leaves_the_socket_of_another_alone() {
     let _second = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     assert!(first.program.stop().status.success());
     assert!(UnixStream::connect(&socket).is_ok(), "the second one still listens");
+}
+
+/// A worker that is stopped holds up the end for seconds.
+#[test]
+fn a_second_interrupt_ends_a_run_at_once() {
+    let mut idle = Idle::new(&["--set", "cores=2"]);
+    let mut attach = Command::new(env!("CARGO_BIN_EXE_nicforge"));
+    attach.arg("attach").arg(idle.socket()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut worker = Program::start(&mut attach);
+    let mut said = String::new();
+    BufReader::new(worker.stdout()).read_line(&mut said).unwrap();
+    assert!(said.starts_with("worker"), "{said}");
+    kill_process(worker.id(), Signal::STOP).unwrap();
+    let run = idle.program.id();
+    kill_process(run, Signal::INT).unwrap();
+    let status = format!("/proc/{run}/status");
+    // Two that wait together are one.
+    while std::fs::read_to_string(&status).unwrap().lines().any(|line| line == "ShdPnd:\t0000000000000002") {
+        std::thread::yield_now();
+    }
+    kill_process(run, Signal::INT).unwrap();
+    let ended = idle.program.ends();
+    assert_eq!(ended.code(), Some(1), "{ended}");
+    assert!(!idle.folder.path().join("out/report.json").exists(), "it wrote a report");
 }

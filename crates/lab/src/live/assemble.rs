@@ -319,8 +319,6 @@ pub fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, LiveRu
     let settings = &config.settings;
     let mut app = app_of_settings(settings, map);
     app.seed = unforeseen()?;
-    // Other hosts know a live run's addresses: one, if the file does not say more.
-    app.values.set("external_addresses", 1);
     app.values.extend(config.app.values());
     read_servers_of(&app)?;
     watch::follow(&app)?;

@@ -118,6 +118,8 @@ impl LiveConfig {
             .with("table_entries", 65_536)
             // Memory that all processes share.
             .with("kvs_log_mib", 256)
+            // Other hosts know its addresses: one, if the file does not say more.
+            .with("external_addresses", 1)
             // What users of a NAT expect; scenarios have that of the published systems.
             .with("nat_mapping", "endpoint_independent")
             .with("nat_host_share_percent", 50)

@@ -132,8 +132,10 @@ pub struct Device {
     orderer: Sender<Ordered>,
     ownership: Option<Ownership>,
     steering: Option<Steering>,
-    /// Whether ports have to wait because too many frames wait for software.
+    /// Whether ports have to wait because too many frames wait for software, or workers restart.
     held: bool,
+    /// Until when frames wait in ports for workers that restart.
+    waits_until: Time,
     registers: Vec<Watched>,
     /// As [`DeviceCounts::receive`] has it.
     receive: Vec<(u64, u64)>,
@@ -170,6 +172,7 @@ impl Device {
             ownership,
             steering: policy.heuristic.map(|heuristic| Steering::new(heuristic, &mut way.cpu.dma)),
             held: false,
+            waits_until: Time::ZERO,
             nics,
             ports,
             too_long,
@@ -212,7 +215,8 @@ impl Device {
         busy |= self.read_registers();
         // Once for all ports, or the first one's turn would be everybody's.
         let gives_up = self.gives_up();
-        self.held = false;
+        self.held = self.way.cpu.dma.now() < self.waits_until;
+        let takes = takes && !self.held;
         let mut burst = false;
         for number in 0..self.nics.len() {
             let room = self.room(number);

@@ -71,6 +71,8 @@ pub struct Worker {
     /// What the device interrupts it by, if it does.
     event: Option<WakeEvent>,
     counts: WorkerCounts,
+    /// What the application had counted when these counts began at zero.
+    app_before: Vec<(&'static str, u64)>,
     idle: Time,
     /// Receive calls: those made, and those that it would have made while it slept, at the pace of the empty
     /// turns before.
@@ -107,6 +109,7 @@ impl Worker {
             parts,
             event,
             counts: WorkerCounts::default(),
+            app_before: Vec::new(),
             idle: Time::ZERO,
             calls: 0,
             empty_turn: Time::ZERO,
@@ -194,6 +197,7 @@ impl Worker {
     pub fn restart(&mut self, parts: WorkerParts) {
         let before = std::mem::replace(&mut self.parts, parts);
         self.parts.software.app = before.software.app;
+        self.app_before = self.parts.software.app.counters();
         (self.counts, self.idle) = (WorkerCounts::default(), Time::ZERO);
         self.calls = 0;
         self.start();
@@ -229,6 +233,8 @@ impl Worker {
     /// What it counted so far.
     pub fn counts(&mut self) -> &WorkerCounts {
         let software = &self.parts.software;
+        let before = |name| self.app_before.iter().find(|(of, _)| *of == name).map_or(0, |(_, count)| *count);
+        let app = software.app.counters().into_iter().map(|(name, count)| (name, count.saturating_sub(before(name))));
         self.counts = WorkerCounts {
             taken: software.taken(),
             pushed: software.pushed(),
@@ -240,7 +246,7 @@ impl Worker {
             absent: false,
             away: Time::ZERO,
             silent: Time::ZERO,
-            app: software.app.counters(),
+            app: app.collect(),
             gauges: software.app.gauges(),
         };
         &self.counts

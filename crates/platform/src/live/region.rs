@@ -1,14 +1,17 @@
 //! The memory that device and workers share, addressed by offset.
 
 use std::ffi::c_void;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use nicforge_units::CACHE_LINE_BYTES;
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+use rustix::fs::{fallocate, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use super::LiveError;
+use crate::Addr;
 
 mod access;
 
@@ -18,6 +21,10 @@ const WORD_BYTES: u64 = 8;
 /// What values and frames have at most. So much of every mapping, at its end, is nobody's: a short
 /// access that begins before is inside, wherever it ends.
 const SHORT: u64 = 128 << 10;
+/// Bytes zeroed at a time.
+const ZEROS: usize = 4096;
+/// What the system calls files of ordinary memory.
+const TMPFS: rustix::fs::FsWord = 0x0102_1994;
 /// Words of a line.
 pub(super) const LINE_WORDS: usize = (CACHE_LINE_BYTES / WORD_BYTES) as usize;
 
@@ -157,6 +164,30 @@ impl Region {
     /// What the memory is made of.
     pub fn pages(&self) -> Pages {
         self.pages
+    }
+
+    /// Zeroes `range`, which nobody else reads or writes meanwhile. Ordinary pages go back to the system, which gives
+    /// new ones where somebody writes: that is as fast as what was written there is little.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn clear(&self, range: Range<u64>) -> Result<(), LiveError> {
+        let failed = || LiveError::of("clearing shared memory");
+        if range.is_empty() {
+            return Ok(());
+        }
+        let of_system = fstatfs(self.file()).map_err(failed())?.f_type;
+        // Huge pages of a pool that is empty by then would not come back.
+        if of_system == TMPFS {
+            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            return fallocate(self.file(), hole, range.start, range.end - range.start).map_err(failed());
+        }
+        let zeros = [0; ZEROS];
+        for at in range.clone().step_by(ZEROS) {
+            let len = (range.end - at).min(ZEROS as u64) as usize;
+            self.write(Addr(at), &zeros[..len]);
+        }
+        Ok(())
     }
 
     /// The file, to hand over to another process.

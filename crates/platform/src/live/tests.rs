@@ -35,6 +35,24 @@ fn both_contracts_see_the_same_bytes() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri knows no file of shared memory")]
+fn memory_is_cleared_where_asked_and_nowhere_else() {
+    let mut space = AddressSpace::default();
+    let at = space.data(1 << 20, 64);
+    let control = control(&space);
+    let region = control.region();
+    region.write(at, &[7; 1 << 20]);
+    // In the middle of pages.
+    let (begin, end) = (5_001, 1_000_003);
+    region.clear(at.0 + begin..at.0 + end).unwrap();
+    let mut bytes = vec![0; 1 << 20];
+    region.read(at, &mut bytes);
+    for (place, byte) in (0..).zip(bytes) {
+        assert_eq!(byte, if (begin..end).contains(&place) { 0 } else { 7 }, "at {place}");
+    }
+}
+
+#[test]
 fn a_core_that_the_device_plays_announces_as_the_device_does() {
     let mut space = AddressSpace::default();
     let at = space.control(64, Owner(0)).unwrap();

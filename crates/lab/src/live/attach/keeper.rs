@@ -115,7 +115,7 @@ impl Keeper {
             }
         }
         let until = self.time_in(END);
-        let works = |place: &Place| matches!(place.state, State::Working(_) | State::Joining(_));
+        let works = |place: &Place| !matches!(place.state, State::Free | State::Ended(..));
         while self.places.iter().any(works) && self.now() < until {
             self.look(shared, LOOK_EVERY)?;
         }
@@ -143,7 +143,7 @@ impl Keeper {
         let mut files = vec![self.socket.listener.as_fd()];
         files.extend(self.callers.iter().map(|(caller, _)| caller.stream.as_fd()));
         for place in &self.places {
-            if let State::Joining(member) | State::Working(member) = &place.state {
+            if let State::Preparing(member) | State::Joining(member) | State::Working(member) = &place.state {
                 files.extend([member.stream.as_fd(), member.peer.gone()]);
             }
         }
@@ -181,7 +181,7 @@ impl Keeper {
             let place = &self.places[number];
             let silent = now.saturating_sub(place.heard);
             match &place.state {
-                State::Joining(_) if silent > self.within => {
+                State::Preparing(_) | State::Joining(_) if silent > self.within => {
                     let seconds = self.within.as_seconds();
                     self.lose(shared, number, &format!("its queues were not up within {seconds} s"));
                 }
@@ -243,9 +243,12 @@ impl Keeper {
         for message in said {
             let place = &mut self.places[number];
             match (message, std::mem::replace(&mut place.state, State::Free)) {
+                // One that comes while the run ends has been told to stop.
+                (Said::Prepared, State::Preparing(member)) if !self.stopping => self.begin(shared, number, member),
                 (Said::Ready, State::Joining(member)) => {
                     place.state = State::Working(member);
                     self.order(Order::Open(number));
+                    self.order(Order::Wait(false));
                 }
                 (Said::Counts { period, counts }, state) => {
                     if period == place.order {
@@ -301,17 +304,14 @@ impl Keeper {
         }
     }
 
-    /// `caller` gets place `number`.
+    /// `caller` gets place `number`. The rings go on meanwhile: its tables take longer than its queues.
     fn invite(&mut self, shared: &Shared, number: usize, mut caller: Member) {
-        self.places[number].state = State::Free;
-        self.restart(shared, number, true);
         let place = &mut self.places[number];
-        let mut invitation = Invitation::new(&self.blueprint, self.layout, number, place.order, place.used);
+        let mut invitation = Invitation::new(&self.blueprint, self.layout, number, place.used);
         invitation.core = self.cores.worker(number);
         place.used = true;
         let reply = line(&Reply::Welcome(Box::new(invitation)));
         self.control.introduce();
-        self.control.set_gone(number, false);
         let files = [self.control.region().file(), self.bell.event()];
         let event = match send_files(&caller.stream, &reply, &files) {
             Ok(()) => format!("worker {number} attaches, process {}", caller.peer.id()),
@@ -321,15 +321,25 @@ impl Keeper {
             }
         };
         let place = &mut self.places[number];
-        (place.state, place.heard) = (State::Joining(caller), self.control.clock().now());
+        (place.state, place.heard) = (State::Preparing(caller), self.control.clock().now());
         shared.tell(event);
+    }
+
+    /// `member` is prepared for place `number`: the rings begin anew with its queues.
+    fn begin(&mut self, shared: &Shared, number: usize, mut member: Member) {
+        self.restart(shared, number, true);
+        self.control.set_gone(number, false);
+        let now = self.now();
+        let place = &mut self.places[number];
+        member.say(&Reply::Begin(place.order));
+        (place.state, place.heard) = (State::Joining(member), now);
     }
 
     /// Whoever has place `number` is gone, or has to go: what it held is taken back.
     fn lose(&mut self, shared: &Shared, number: usize, why: &str) {
         self.order(Order::Close(number..number + 1));
         let state = std::mem::replace(&mut self.places[number].state, State::Free);
-        if let State::Joining(mut member) | State::Working(mut member) = state {
+        if let State::Preparing(mut member) | State::Joining(mut member) | State::Working(mut member) = state {
             member.say(&Reply::Refused(why.to_owned()));
             // Only who is gone for certain writes nothing any more.
             if !member.peer.is_gone_within(PATIENCE / 10) && !member.peer.end(PATIENCE) {

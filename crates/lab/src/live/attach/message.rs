@@ -40,6 +40,8 @@ pub enum Said {
         /// The place.
         worker: Option<usize>,
     },
+    /// Its tables are as in the beginning, and all that is left are its queues.
+    Prepared,
     /// Its queues are up.
     Ready,
     /// What it counted in period `period`.
@@ -66,6 +68,8 @@ pub enum Said {
 pub enum Reply {
     /// It has a place. The region and the bell come with it.
     Welcome(Box<Invitation>),
+    /// Rings are ready for its queues; the order that it follows.
+    Begin(u64),
     /// There is no place for it, and why; or it has to go.
     Refused(String),
     /// The run ends.
@@ -77,8 +81,6 @@ pub enum Reply {
 pub struct Invitation {
     /// Its place.
     pub worker: usize,
-    /// The order that it follows.
-    pub order: u64,
     /// Whether tables of a worker that was there before must be wiped.
     pub wipes: bool,
     /// The core that it shall stand on, if it shall on one.
@@ -108,7 +110,7 @@ struct PortPlan {
 
 impl Invitation {
     /// For place `worker` in a run that is laid out by `blueprint`.
-    pub fn new(blueprint: &Blueprint, layout: u64, worker: usize, order: u64, wipes: bool) -> Invitation {
+    pub fn new(blueprint: &Blueprint, layout: u64, worker: usize, wipes: bool) -> Invitation {
         let config = &blueprint.config;
         let made = |name| config.assignments.iter().any(|set| set.key.name == name);
         let keys = config.settings.catalogue().vocabulary().keys().into_iter();
@@ -129,7 +131,6 @@ impl Invitation {
         });
         Invitation {
             worker,
-            order,
             wipes,
             core: None,
             layout,

@@ -90,7 +90,9 @@ pub fn line<T: serde::Serialize>(message: &T) -> Vec<u8> {
 pub enum State {
     /// Nobody is there.
     Free,
-    /// Somebody is invited and brings up its queues.
+    /// Somebody is invited and prepares its tables; it touches no ring.
+    Preparing(Member),
+    /// Somebody brings up its queues.
     Joining(Member),
     /// Somebody works.
     Working(Member),
@@ -103,7 +105,9 @@ impl State {
     pub fn member(&mut self) -> Option<&mut Member> {
         match self {
             State::Free => None,
-            State::Joining(member) | State::Working(member) | State::Ended(member, _) => Some(member),
+            State::Preparing(member) | State::Joining(member) | State::Working(member) | State::Ended(member, _) => {
+                Some(member)
+            }
         }
     }
 }
@@ -170,7 +174,7 @@ impl Place {
     /// All counts of this place, at `now`.
     pub fn counts(&mut self, now: Time) -> WorkerCounts {
         let works = matches!(self.state, State::Working(_));
-        let absent = matches!(self.state, State::Free | State::Joining(_));
+        let absent = matches!(self.state, State::Free | State::Preparing(_) | State::Joining(_));
         if absent {
             self.away += now.saturating_sub(self.looked);
         }

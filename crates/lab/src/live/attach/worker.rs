@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nicforge_options::{ConfigError, Place};
+use nicforge_platform::Ground;
 use nicforge_platform::live::handover::receive_files;
 use nicforge_platform::live::{Bell, Control, LiveCpu, LiveError};
-use nicforge_platform::{Addr, Cpu, Ground};
 
 use super::message::{Invitation, LINE_MAX, Reply, Said, Told, VERSION};
 use super::place::line;
@@ -32,8 +32,6 @@ const GONE: &str = "the device's process has ended without a word; start the run
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often a worker that halts looks whether it may go on.
 const HALT: Duration = Duration::from_micros(200);
-/// Bytes wiped at a time.
-const WIPE: u64 = 1 << 20;
 
 /// What a worker's process did.
 #[derive(Clone, Debug)]
@@ -64,15 +62,19 @@ pub fn attach(
     let hello = Said::Hello { version: VERSION.to_owned(), worker };
     stream.write_all(&line(&hello)).map_err(failed())?;
     let (invitation, files) = receive_invitation(&stream)?;
-    stream.set_read_timeout(None).map_err(failed())?;
     let blueprint = invitation.blueprint(catalogue)?;
     told(invitation.worker);
     let mut member = Member::new(blueprint, &invitation, files)?;
-    let reader = stream.try_clone().map_err(failed())?;
+    let mut replies = BufReader::new(stream.try_clone().map_err(failed())?);
+    let Some(order) = told_to_begin(&mut stream, &mut replies)? else {
+        return Ok(Attached { worker: invitation.worker, counts: WorkerCounts::default() });
+    };
+    stream.set_read_timeout(None).map_err(failed())?;
+    member.begin(order);
     let dismissed = Mutex::new(None);
     let mut counts = WorkerCounts::default();
     std::thread::scope(|scope| {
-        scope.spawn(|| listen(reader, stop, &dismissed));
+        scope.spawn(|| listen(replies, stop, &dismissed));
         go_to(invitation.core);
         let ended = member.work(&mut stream, stop);
         counts = member.worker.counts().clone();
@@ -97,17 +99,16 @@ fn nobody(socket: &Path, cause: &std::io::Error) -> ConfigError {
 }
 
 /// Hears what the device's process says, until it ends.
-fn listen(stream: UnixStream, stop: &AtomicBool, dismissed: &Mutex<Option<String>>) {
-    let replies = BufReader::new(stream).lines();
+fn listen(replies: BufReader<UnixStream>, stop: &AtomicBool, dismissed: &Mutex<Option<String>>) {
     let mut is_told = false;
-    for text in replies.map_while(Result::ok) {
+    for text in replies.lines().map_while(Result::ok) {
         match serde_json::from_str(&text) {
             Ok(Reply::Stop) => is_told = true,
             Ok(Reply::Refused(why)) => {
                 *locked(dismissed) = Some(why);
                 is_told = true;
             }
-            Ok(Reply::Welcome(_)) | Err(_) => {}
+            Ok(Reply::Welcome(_) | Reply::Begin(_)) | Err(_) => {}
         }
         if is_told {
             break;
@@ -139,6 +140,21 @@ fn receive_invitation(stream: &UnixStream) -> Result<(Box<Invitation>, Vec<Owned
     }
 }
 
+/// Says that this worker is prepared, and waits for the order that it begins with; none if the run ends first.
+fn told_to_begin(stream: &mut UnixStream, replies: &mut BufReader<UnixStream>) -> Result<Option<u64>, LiveRunError> {
+    // Whoever is not there any more does not answer either.
+    let _ = stream.write_all(&line(&Said::Prepared));
+    let mut text = String::new();
+    let heard = replies.read_line(&mut text);
+    heard.map_err(|_| LiveRunError::Attach(GONE.into()))?;
+    match serde_json::from_str(&text) {
+        Ok(Reply::Begin(order)) => Ok(Some(order)),
+        Ok(Reply::Stop) => Ok(None),
+        Ok(Reply::Refused(why)) => Err(LiveRunError::Attach(why)),
+        _ => Err(LiveRunError::Attach(GONE.into())),
+    }
+}
+
 /// A worker in its own process.
 struct Member {
     worker: Worker,
@@ -149,7 +165,7 @@ struct Member {
 }
 
 impl Member {
-    /// Takes place in the region; its queues are up afterwards.
+    /// Takes place in the region, with empty tables; it touches no ring.
     fn new(blueprint: Blueprint, invitation: &Invitation, files: Vec<OwnedFd>) -> Result<Member, LiveRunError> {
         let layout = blueprint.lay_out()?;
         if layout.fingerprint() != invitation.layout {
@@ -165,12 +181,17 @@ impl Member {
         let mut parts = parts_of(layout, place)?;
         let mut cpu = LiveCpu::new(control.clone(), Bell::of(event), place);
         if invitation.wipes {
-            wipe(&mut cpu, &parts);
+            // What whoever worked here before left in its tables is not for this one.
+            control.region().clear(parts.tables.clone())?;
         }
         parts.software.app.start_own(&mut cpu);
-        let mut worker = Worker::new(cpu, parts, None);
-        worker.start();
-        Ok(Member { worker, blueprint, control, place, order: invitation.order })
+        Ok(Member { worker: Worker::new(cpu, parts, None), blueprint, control, place, order: 0 })
+    }
+
+    /// Brings its queues up, by `order`.
+    fn begin(&mut self, order: u64) {
+        self.order = order;
+        self.worker.start();
     }
 
     fn work(&mut self, stream: &mut UnixStream, stop: &AtomicBool) -> Result<(), LiveRunError> {
@@ -215,14 +236,4 @@ impl Member {
 fn parts_of<G: Ground>(layout: Layout<G>, place: usize) -> Result<WorkerParts<G::Cpu>, LiveRunError> {
     let parts = layout.workers.into_iter().nth(place);
     parts.ok_or_else(|| LiveRunError::Attach(format!("there is no worker {place}")))
-}
-
-/// What whoever worked here before left in its tables is not for this one.
-fn wipe(cpu: &mut LiveCpu, parts: &WorkerParts) {
-    let mut at = parts.tables.start;
-    while at < parts.tables.end {
-        let len = WIPE.min(parts.tables.end - at);
-        cpu.bytes_mut(Addr(at), len as usize).fill(0);
-        at += len;
-    }
 }

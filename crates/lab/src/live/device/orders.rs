@@ -8,12 +8,16 @@ use std::time::Duration;
 use nicforge_nic::{Ledger, Nic};
 use nicforge_platform::Register;
 use nicforge_platform::live::{Control, LiveDma};
+use nicforge_units::Time;
 
 use super::played::played;
-use super::{Device, Watched};
+use super::{Device, Watched, WhenFull};
 
 /// How long a live worker may keep the pool's lock before the device looks who it is.
 const PATIENCE: Duration = Duration::from_millis(50);
+
+/// How long frames wait in ports at most while workers restart; after that they are dropped.
+const WAIT: Time = Time::from_ms(100);
 
 /// What the device needs to take buffers back.
 #[derive(Debug)]
@@ -63,6 +67,8 @@ pub enum Order {
     BeginAnew(Range<usize>, Vec<usize>),
     /// Frames for this worker come in again.
     Open(usize),
+    /// Frames wait in ports that can, or come in again, because workers that live restart, or have restarted.
+    Wait(bool),
 }
 
 /// What the device says when an order is carried out.
@@ -115,6 +121,7 @@ impl Device {
                 Order::Close(workers) => self.set_closed(workers, true),
                 Order::Open(worker) => self.set_closed(worker..worker + 1, false),
                 Order::BeginAnew(workers, absent) => self.restart(workers, &absent),
+                Order::Wait(waits) => self.wait(waits),
             };
             // Who asked and went away needs no answer.
             let _ = answer.send(done);
@@ -127,6 +134,12 @@ impl Device {
     pub fn close_all(&mut self, workers: usize) -> bool {
         self.set_closed(0..workers, true);
         !matches!(self.restart(0..workers, &[]), Done::Never)
+    }
+
+    fn wait(&mut self, waits: bool) -> Done {
+        let can = waits && self.policy.when_full == WhenFull::Wait;
+        self.waits_until = if can { self.way.cpu.dma.tick() + WAIT } else { Time::ZERO };
+        Done::Yes
     }
 
     fn set_closed(&mut self, workers: Range<usize>, closed: bool) -> Done {

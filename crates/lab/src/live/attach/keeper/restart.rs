@@ -9,10 +9,27 @@ use crate::live::device::{Done, Order};
 use crate::live::worker::Worker;
 use crate::live::{Shared, locked};
 
+/// How often it looks whether a worker has halted, or goes on: frames for all that share its rings wait meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_micros(100);
+
 impl Keeper {
     /// The queues of worker `number`, where nobody is, and of all that share rings with it begin
     /// anew. Somebody is about to `join` there, or nobody is.
     pub(super) fn restart(&mut self, shared: &Shared, number: usize, joins: bool) {
+        let mut group = self.places[self.groups[number].clone()].iter();
+        // Their frames need not be lost; those of whoever is gone wait in vain.
+        let waits = group.any(|place| matches!(place.state, State::Joining(_) | State::Working(_)));
+        if waits {
+            self.order(Order::Wait(true));
+        }
+        self.begin_anew(shared, number, joins);
+        // Whoever joins fills its share of a ring first.
+        if waits && !joins {
+            self.order(Order::Wait(false));
+        }
+    }
+
+    fn begin_anew(&mut self, shared: &Shared, number: usize, joins: bool) {
         let group = self.groups[number].clone();
         for peer in group.clone() {
             self.let_join(shared, peer);
@@ -24,7 +41,8 @@ impl Keeper {
         let mut others = Vec::new();
         let served = loop {
             let place = |number: usize| &self.places[number].state;
-            let absent = |number: &usize| matches!(place(*number), State::Free | State::Ended(..));
+            let absent =
+                |number: &usize| matches!(place(*number), State::Free | State::Preparing(_) | State::Ended(..));
             let absent: Vec<usize> = (0..self.places.len()).filter(absent).collect();
             match self.order(Order::BeginAnew(group.clone(), absent)) {
                 Done::Anew(served) => break served,
@@ -59,7 +77,7 @@ impl Keeper {
             let somebody_comes = joins && peer == number;
             match &place.state {
                 State::Working(_) => late |= !self.go_on(shared, peer),
-                State::Free if group.len() > 1 && !somebody_comes => self.stand_in(peer),
+                State::Free | State::Preparing(_) if group.len() > 1 && !somebody_comes => self.stand_in(peer),
                 _ => {}
             }
         }
@@ -88,13 +106,13 @@ impl Keeper {
         match &place.state {
             State::Working(_) => {}
             State::Joining(_) => return self.end(shared, number),
-            State::Free | State::Ended(..) => return,
+            State::Free | State::Preparing(_) | State::Ended(..) => return,
         }
         self.control.order(number, order);
         let until = self.time_in(PATIENCE);
         while self.control.followed(number) != order {
             let gone = match self.places[number].state.member() {
-                Some(member) => member.peer.is_gone_within(Duration::from_millis(1)),
+                Some(member) => member.peer.is_gone_within(LOOK_AGAIN),
                 None => true,
             };
             if gone || self.now() >= until {
@@ -125,7 +143,7 @@ impl Keeper {
                 self.end(shared, number);
                 return false;
             }
-            std::thread::sleep(Duration::from_micros(200));
+            std::thread::sleep(LOOK_AGAIN);
         }
         self.order(Order::Open(number));
         true

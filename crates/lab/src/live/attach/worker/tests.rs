@@ -22,6 +22,7 @@ use liar::{Liar, Lie, Lying};
 
 mod callers;
 mod liar;
+mod shared_ring;
 mod stopped;
 mod wrong_rings;
 
@@ -89,6 +90,8 @@ fn work_wrongly(socket: &Path, lie: Lie) {
     let WorkerParts { mut software, .. } = parts_of(layout, 0).unwrap();
     let cpu = LiveCpu::new(control, Bell::of(event), 0);
     let mut core = Liar { cpu, lie, ledger };
+    let mut replies = BufReader::new(stream.try_clone().unwrap());
+    told_to_begin(&mut stream, &mut replies).unwrap();
     software.start(&mut core);
     stream.write_all(&line(&Said::Ready)).unwrap();
     loop {
@@ -219,6 +222,8 @@ struct Running<'a> {
     socket: &'a Path,
     cables: Cables,
     events: &'a Events,
+    /// Frames that each worker took so far.
+    taken: &'a Mutex<Vec<u64>>,
 }
 
 impl Running<'_> {
@@ -268,18 +273,20 @@ fn running_with<T>(
 ) -> Result<LiveRun, LiveRunError> {
     let folder = tempfile::tempdir().unwrap();
     let socket = &folder.path().join("socket");
+    let app = if settings.contains("app = ") { "" } else { "app = \"l2fwd\"\n" };
     let text = format!(
         "[live]\nname = \"workers\"\nattach = {socket:?}\n{live}[settings]\ninterface = \"{interface}\"\n\
-         app = \"l2fwd\"\ncores = {workers}\n{settings}[[port]]\nread = \"a\"\n[[port]]\nread = \"b\"\n"
+         {app}cores = {workers}\n{settings}[[port]]\nread = \"a\"\n[[port]]\nread = \"b\"\n"
     );
     let config = parse_live(&text, Path::new("workers.toml"), &Catalogue::shipped()).unwrap();
     let ((to, first), (from, second)) = (pair(), pair());
     let ports: Vec<Box<dyn Port>> = vec![Box::new(first), Box::new(second)];
-    let (stop, events) = (AtomicBool::new(false), &Events::default());
+    let (stop, events, taken) = (AtomicBool::new(false), &Events::default(), &Mutex::default());
     std::thread::scope(|scope| {
         let run = scope.spawn(|| {
             run_live_over(&config, ports, &stop, &mut |snapshot| {
                 *locked(events) = snapshot.events.clone();
+                *locked(taken) = snapshot.workers.iter().map(|worker| worker.taken).collect();
             })
         });
         let (sent, came, clock) = (Vec::new(), Vec::new(), Clock::start());
@@ -291,7 +298,7 @@ fn running_with<T>(
         // Also when the job fails.
         let ends = SetAtEnd(&stop);
         // Whoever works goes on until the run ends.
-        let _kept = job(&mut Running { interface, socket, cables, events });
+        let _kept = job(&mut Running { interface, socket, cables, events, taken });
         drop(ends);
         run.join().unwrap()
     })

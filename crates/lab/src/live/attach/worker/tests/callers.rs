@@ -3,6 +3,7 @@
 use std::os::unix::net::UnixStream;
 
 use super::{HALF_OPEN, OTHER_BUILD, running_with};
+use crate::live::locked;
 
 #[test]
 fn idle_callers_keep_no_worker_out() {
@@ -74,8 +75,11 @@ fn flows_of_an_absent_worker_go_to_others_where_asked() {
         // Frames that RSS gives to worker 0.
         (0..2).for_each(|worker| run.cables.wait_for(worker));
         let other = run.start("0");
-        run.wait_for_event("worker 0 attaches");
-        (0..2).for_each(|worker| run.cables.wait_for(worker));
+        // Until then the other one takes them.
+        while locked(run.taken).first().is_none_or(|taken| *taken == 0) {
+            run.cables.wait_for(0);
+        }
+        run.cables.wait_for(1);
         (one, other)
     });
     let run = ended.unwrap();
