@@ -195,7 +195,7 @@ fn pass(from: &mut PacketPort, to: &mut PacketPort) -> usize {
 const WHOLE: &str = "nat-segments.toml";
 const CUT: &str = "nat-netns.toml";
 
-/// What was measured in one round, each way.
+/// The figures of one round, each way; none where a program failed.
 type Round = [Option<Measured>; 2];
 
 /// Medians of `rounds` each way with the least and the most, the last one by the kernel's in the same round.

@@ -22,7 +22,7 @@ use spread::Spread;
 
 /// Frame lengths without FCS.
 const LENGTHS: [usize; 2] = [64, 1_500];
-/// How often all processes are started anew; a round gives one figure for each side.
+/// Each round starts all processes anew, and gives one figure for each side.
 const ROUNDS: usize = 5;
 /// How often and how long packets are counted in each round; the median counts.
 const WINDOWS: usize = 3;
@@ -131,7 +131,7 @@ struct Peer {
     slices: Vec<Slice>,
 }
 
-/// What a side did in one slice, or in one round.
+/// The figures of a side in one slice, or in one round.
 #[derive(Clone, Copy)]
 struct Slice {
     /// Million packets per second.

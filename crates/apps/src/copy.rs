@@ -8,7 +8,7 @@ use nicforge_units::{Bytes, CACHE_LINE_BYTES, Cycles};
 /// Bytes copied at a time: hardware prefetchers stop at the end of a page.
 const PAGE_BYTES: u64 = 4096;
 
-/// Copies all of `from` to `to`, line by line.
+/// Copies all of `from` to `to`. The core waits for each line, as no loads of a short copy stream.
 pub fn copy<C: Cpu>(cpu: &mut C, from: Segment, to: Addr) {
     let mut line = [0u8; CACHE_LINE_BYTES as usize];
     let mut done = 0;

@@ -244,15 +244,21 @@ fn every_example_of_captures_runs_on_a_fresh_clone() {
     assert!(ran >= 2, "{ran} examples");
 }
 
-#[test]
-fn a_worker_says_that_its_device_is_gone() {
-    let idle = Idle::new(&[]);
+/// A worker's process that has a place in `idle`.
+fn attached(idle: &Idle) -> Program {
     let mut attach = Command::new(env!("CARGO_BIN_EXE_nicforge"));
     attach.arg("attach").arg(idle.socket()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut worker = Program::start(&mut attach);
     let mut said = String::new();
     BufReader::new(worker.stdout()).read_line(&mut said).unwrap();
     assert!(said.starts_with("worker"), "{said}");
+    worker
+}
+
+#[test]
+fn a_worker_says_that_its_device_is_gone() {
+    let idle = Idle::new(&[]);
+    let worker = attached(&idle);
     idle.program.killed();
     let ended = worker.ends_with_output();
     assert_eq!(ended.status.code(), Some(1));
@@ -273,12 +279,7 @@ fn a_run_leaves_the_socket_of_another_alone() {
 #[test]
 fn a_second_interrupt_ends_a_run_at_once() {
     let mut idle = Idle::new(&["--set", "cores=2"]);
-    let mut attach = Command::new(env!("CARGO_BIN_EXE_nicforge"));
-    attach.arg("attach").arg(idle.socket()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut worker = Program::start(&mut attach);
-    let mut said = String::new();
-    BufReader::new(worker.stdout()).read_line(&mut said).unwrap();
-    assert!(said.starts_with("worker"), "{said}");
+    let mut worker = attached(&idle);
     kill_process(worker.id(), Signal::STOP).unwrap();
     let run = idle.program.id();
     kill_process(run, Signal::INT).unwrap();

@@ -325,7 +325,7 @@ impl Keeper {
         shared.tell(event);
     }
 
-    /// `member` is prepared for place `number`: the rings begin anew with its queues.
+    /// The keeper restarts the rings with the queues of `member`, which is prepared for place `number`.
     fn begin(&mut self, shared: &Shared, number: usize, mut member: Member) {
         self.restart(shared, number, true);
         self.control.set_gone(number, false);

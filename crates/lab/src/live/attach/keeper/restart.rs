@@ -17,7 +17,7 @@ impl Keeper {
     /// anew. Somebody is about to `join` there, or nobody is.
     pub(super) fn restart(&mut self, shared: &Shared, number: usize, joins: bool) {
         let mut group = self.places[self.groups[number].clone()].iter();
-        // Their frames need not be lost; those of whoever is gone wait in vain.
+        // Workers that live take waiting frames after the restart; nobody takes those of a dead worker.
         let waits = group.any(|place| matches!(place.state, State::Joining(_) | State::Working(_)));
         if waits {
             self.order(Order::Wait(true));
