@@ -32,7 +32,6 @@ pub struct Half {
 
 /// A connection: the side that sent first, and the other.
 pub struct Connection {
-    pub ports: (u16, u16),
     pub client: Half,
     pub server: Half,
 }
@@ -87,8 +86,7 @@ pub fn connections(path: &Path) -> Vec<Connection> {
         };
         let server = halves.remove(&(key.1.clone(), key.0.clone()));
         let (_, server, server_first) = server.unwrap_or_default();
-        let ports = (key.0.1, key.1.1);
-        connections.push(Connection { ports, client: assemble(client, first), server: assemble(server, server_first) });
+        connections.push(Connection { client: assemble(client, first), server: assemble(server, server_first) });
     }
     connections
 }

@@ -1,8 +1,6 @@
 //! A wire between two NICs that loses, repeats and reorders packets, with TCP at both ends as far as offloads see it:
 //! sequence numbers, retransmission in any pieces, in-order delivery. An oracle knows the whole stream.
 
-#![allow(dead_code, reason = "each test uses its part")]
-
 pub mod capture;
 pub mod dice;
 pub mod duplex;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nicforge_l5p::context::{ContextId, FlowKey};
+use nicforge_l5p::context::FlowKey;
 use nicforge_l5p::driver::{Layer5, ResyncAnswer};
 use nicforge_l5p::engine::{EngineConfig, Received};
 use nicforge_l5p::host::HostMemory;
@@ -343,9 +343,4 @@ pub fn time_of_wrap(seed: u64, side: usize, before: u32) -> Time {
     let start = net.connect()[side];
     // The initial sequence number counts up every 4 microseconds.
     begin + Time::from_us(4 * u64::from(0u32.wrapping_sub(before).wrapping_sub(start.0)))
-}
-
-/// The number of a context that a NIC without room did not give.
-pub fn number_of(port: &Port, given: Option<ContextId>) -> ContextId {
-    given.unwrap_or(ContextId(port.next_id().0 + (1 << 30)))
 }

@@ -1,0 +1,12 @@
+//! Live runs without privilege: between capture files and over cables in memory, with threads of their own.
+#![cfg(target_os = "linux")]
+
+mod captures;
+#[path = "../common/garbage.rs"]
+mod common_garbage;
+mod follow;
+mod garbage;
+mod interrupts;
+mod kvs;
+#[path = "../../../wire/tests/common/skip.rs"]
+mod skip;
