@@ -1,7 +1,7 @@
 //! Crates outside this repository: what `nicforge new` writes runs, simulated and live, and passes the suites.
 //!
-//! The templates are parts of this test. With NICFORGE_OUTSIDE_CRATE set, which .ci/run does, crates are also written and
-//! built, and their commands run.
+//! The templates are parts of this test, with their suites. With NICFORGE_OUTSIDE_CRATE set, which .ci/run does, crates are also
+//! written and built, and their commands run.
 
 mod common;
 #[path = "../src/new/app/src/my_app.rs"]
@@ -90,6 +90,10 @@ fn ran(command: &mut Command) -> Output {
     output
 }
 
+fn target() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the folder is inside the target folder")
+}
+
 /// A crate that `nicforge new` wrote and Cargo built.
 struct Outside {
     folder: PathBuf,
@@ -97,25 +101,26 @@ struct Outside {
 }
 
 impl Outside {
-    /// Writes and builds it beside the others, and runs its suite.
+    /// Writes and builds it beside the others.
     fn build(beside: &Path, kind: &str, name: &str) -> Outside {
         let nicforge = env!("CARGO_BIN_EXE_nicforge");
         ran(Command::new(nicforge).args(["new", kind, name]).current_dir(beside));
         let folder = beside.join(name);
-        // With the workspace's versions and profile, beside its own: what both need of other crates is built once.
+        // With the workspace's versions: what both need of other crates is built once.
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         std::fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+        let outside = Outside { program: target().join("debug").join(name), folder };
+        outside.cargo(&["build", "--bins"]);
+        outside
+    }
+
+    /// Cargo as its author has it, with the workspace's profile and beside its own artefacts.
+    fn cargo(&self, arguments: &[&str]) {
         let debug = std::env::var("CARGO_PROFILE_DEV_DEBUG").unwrap_or("line-tables-only".to_owned());
-        let cargo = |arguments: &[&str]| {
-            let mut cargo = Command::new(env!("CARGO"));
-            cargo.args(arguments).arg("--quiet").current_dir(&folder).env("CARGO_TARGET_DIR", target);
-            cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1").env("CARGO_PROFILE_DEV_DEBUG", &debug);
-            ran(&mut cargo);
-        };
-        cargo(&["build", "--bins", "--tests"]);
-        cargo(&["test", "--bins"]);
-        Outside { program: target.join("debug").join(name), folder }
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(arguments).arg("--quiet").current_dir(&self.folder).env("CARGO_TARGET_DIR", target());
+        cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1").env("CARGO_PROFILE_DEV_DEBUG", &debug);
+        ran(&mut cargo);
     }
 
     fn command(&self, arguments: &[&str]) -> String {
@@ -155,7 +160,10 @@ fn a_written_crate_has_every_command() {
         return;
     }
     let beside = tempfile::tempdir().unwrap();
-    Outside::build(beside.path(), "interface", "swift_ring").show("interfaces", "swift_ring", "swift_ring_doorbell");
+    let interface = Outside::build(beside.path(), "interface", "swift_ring");
+    interface.show("interfaces", "swift_ring", "swift_ring_doorbell");
+    // All kinds have one manifest, so one of them shows that an author can run the suites.
+    interface.cargo(&["test", "--bins"]);
     Outside::build(beside.path(), "app", "port_filter").show("apps", "port_filter", "port_filter_lowest_port");
     Outside::build(beside.path(), "stage", "gate_keeper").show("stages", "gate_keeper", "gate_keeper_mpps");
 }

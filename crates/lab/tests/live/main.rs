@@ -6,7 +6,6 @@ mod captures;
 mod common_garbage;
 mod follow;
 mod garbage;
-mod interrupts;
 mod kvs;
 #[path = "../../../wire/tests/common/skip.rs"]
 mod skip;

@@ -1,4 +1,7 @@
 //! `idle = "interrupt"`: an idle run takes next to no processor time, and a frame wakes its worker.
+//!
+//! A program of its own, as it counts the processor time of its process.
+#![cfg(target_os = "linux")]
 
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -61,6 +64,15 @@ fn file(more: &str) -> String {
     )
 }
 
+/// Ends the run when the test ends, also by a failure.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 #[test]
 fn an_idle_worker_sleeps_until_a_frame_interrupts_it() {
     let config = parse_live(&file(""), Path::new("x.toml"), &Catalogue::shipped()).unwrap();
@@ -73,6 +85,7 @@ fn an_idle_worker_sleeps_until_a_frame_interrupts_it() {
     frame[12..14].copy_from_slice(&[0x88, 0xb5]);
     std::thread::scope(|scope| {
         let run = scope.spawn(|| run_live_over(&config, vec![Box::new(port)], &stop, &mut |_| {}));
+        let ends = Ends(&stop);
         std::thread::sleep(Duration::from_millis(500));
         const IDLE: Duration = Duration::from_secs(3);
         let before = ticks();
@@ -97,7 +110,7 @@ fn an_idle_worker_sleeps_until_a_frame_interrupts_it() {
         }
         // Not by the end of a sleep.
         assert!(longest < Time::from_ms(400), "{longest}");
-        stop.store(true, Ordering::Release);
+        drop(ends);
         let run = run.join().unwrap().unwrap();
         assert_eq!(run.snapshot.arrived(), 20);
     });
