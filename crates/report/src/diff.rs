@@ -33,6 +33,7 @@ impl Row<'_> {
 
     fn change(&self) -> String {
         match self.0.values {
+            [Some(a), Some(b)] if a != 0.0 && b / a >= 10.0 => format!("× {}", number(b / a)),
             [Some(a), Some(b)] if a != 0.0 => format!("{:+.1} %", (b / a - 1.0) * 100.0),
             _ => "-".to_owned(),
         }

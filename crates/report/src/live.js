@@ -66,8 +66,11 @@
   const answer = (now, rates) => {
     const [arrived, sent] = [sum(rates.ports.map(port => port.arrived)), sum(rates.ports.map(port => port.sent))];
     const dropped = Object.entries(rates.causes).filter(([, rate]) => rate > 0).sort((a, b) => b[1] - a[1]);
-    const said = [make("b", { textContent: `${short(sent, "frames/s")} go out of ${short(arrived, "frames/s")} that come in. ` })];
-    said.push(dropped.length ? `${short(sum(dropped.map(([, rate]) => rate)), "frames/s")} are dropped, most as ${dropped[0][0]}. ` : "Nothing is dropped. ");
+    const said = [];
+    if (messages.length > 1) {
+      said.push(make("b", { textContent: `${short(sent, "frames/s")} go out of ${short(arrived, "frames/s")} that come in. ` }));
+      said.push(dropped.length ? `${short(sum(dropped.map(([, rate]) => rate)), "frames/s")} are dropped, most as ${dropped[0][0]}. ` : "Nothing is dropped. ");
+    } else said.push("The first rates come with the next message. ");
     now.workers.forEach((worker, index) => {
       if (state(worker) !== "working") said.push(make("strong", { className: "alert", textContent: `Worker ${index} is ${state(worker)}. ` }));
     });

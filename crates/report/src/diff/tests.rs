@@ -50,6 +50,15 @@ fn a_test_says_what_differs() {
 }
 
 #[test]
+fn a_change_of_ten_times_and_more_is_a_factor() {
+    let change = |values: [f64; 2]| {
+        let values = values.map(Some);
+        Row(&MetricDifference { values, ..MetricDifference::default() }).change()
+    };
+    assert_eq!([[2.0, 3.0], [2.0, 2500.0], [3.0, 0.0]].map(change), ["+50.0 %", "× 1250", "-100.0 %"]);
+}
+
+#[test]
 fn settings_machines_and_programs_are_compared() {
     let (mut a, mut b) = (fake::two_variants(), fake::two_variants());
     let origin = |sha256: &str| {
