@@ -63,8 +63,9 @@ def shown(points):
 
 def counts(gains):
     values = sorted(gains.values())
-    more = {least: sum(gain >= least for gain in values) for least in (0, 5, 10)}
-    return f"{more[0]} of {len(values)} gain, {more[5]} 5 % or more, {more[10]} 10 % or more; {values[0]:+.1f} to {values[-1]:+.1f}, median {statistics.median(values):+.1f}"
+    gain = ", ".join(f"{sum(value >= least for value in values)} by {least} % or more" for least in (0.1, 5, 10))
+    loss = ", ".join(f"{sum(value <= -least for value in values)} by {least} % or more" for least in (0.1, 1))
+    return f"{len(values)} functions gain {gain}; lose {loss}; {values[0]:+.1f} to {values[-1]:+.1f} %, median {statistics.median(values):+.1f}"
 
 
 def main(paths):

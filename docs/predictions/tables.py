@@ -7,7 +7,7 @@
 The first folder has a folder for each scenario. The further ones have the same of the members of the machine's
 calibrated set. In each page of a scenario that has run, the first table becomes that of the run's points. A
 value has the 95 % interval of its run behind ±, and its range over the members in brackets, where they have run.
-Pages of whole systems and nm-15 have tables with columns of their own, which stay.
+Pages of whole systems have tables with columns of their own, which stay.
 """
 
 import json
@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 ROWS_MAX = 64
-OWN_TABLES = ("int-", "fx-", "tn-", "off-", "integrated-", "nm-15")
+OWN_TABLES = ("int-", "fx-", "tn-", "off-", "integrated-")
 PAGES = Path(__file__).parent
 
 
@@ -40,6 +40,7 @@ COLUMNS = [
     ("rx full %", "rx_occupancy", share, False),
     ("DDIO %", "ddio_hit_rate", share, False),
     ("app hits %", "app_hit_rate", share, False),
+    ("state misses %", "flow_state_miss_rate", share, False),
     ("cores' hits %", "core_hit_rate", share, False),
     ("memory GB/s", "memory_gb_per_s", plain(1), True),
     ("PCIe read µs", "pcie_read_us", plain(2), False),
