@@ -125,6 +125,15 @@ impl Router {
             Egress::Route => PortId(hop),
             Egress::Peer => self.ports.get(packet.port).map_or(packet.port, |port| port.peer),
         };
+        self.by(out)
+    }
+
+    /// The way by the peer of the port that `packet` came in on, without a look-up.
+    pub(crate) fn peer(&self, packet: &Packet) -> Result<(PortId, [MacAddress; 2]), &'static str> {
+        self.by(self.ports.get(packet.port).map_or(packet.port, |port| port.peer))
+    }
+
+    fn by(&self, out: PortId) -> Result<(PortId, [MacAddress; 2]), &'static str> {
         let port = self.ports.get(out).ok_or(crate::NO_SUCH_PORT)?;
         Ok((out, [port.mac, port.next_hop]))
     }

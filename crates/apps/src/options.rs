@@ -126,6 +126,8 @@ options! {
     /// The synthetic application.
     pub struct SyntheticOptions {
         embed route: RouteOptions;
+        /// Whether a route is looked up; without, a packet leaves by the peer of the port that it came in on.
+        look_up: bool = true, "", Allowed::Flag;
         /// Random reads per packet that the core of the first queue of each NIC makes besides.
         target_accesses: u32 = 0, "reads", Allowed::Whole(0, 100_000);
         /// Random reads per packet.

@@ -1,8 +1,8 @@
-//! `synthetic`: random reads of a large array, then a route look-up; the payload is left
+//! `synthetic`: random reads of a large array, then a route look-up or none; the payload is left
 //! alone, read, or overwritten.
 //!
-//! The network function of papers/sh_ring and papers/rx_bisect, whose memory appetite is a
-//! parameter. The reads of one packet are plain loads at pseudo-random 8-byte words, one after the
+//! The network function of papers/sh_ring and papers/rx_bisect, and without the look-up that of papers/nicmem, whose memory
+//! appetite is a parameter. The reads of one packet are plain loads at pseudo-random 8-byte words, one after the
 //! other, or several in flight, as a core has them that runs ahead.
 
 use nicforge_nic::{Packet, Segment, Verdict};
@@ -23,6 +23,7 @@ pub const READS_IN_FLIGHT_MAX: u32 = 16;
 #[derive(Clone, Debug)]
 pub struct Synthetic {
     pub(crate) router: Router,
+    pub(crate) look_up: bool,
     pub(crate) array: Addr,
     pub(crate) words: u64,
     pub(crate) reads: u32,
@@ -106,7 +107,8 @@ impl<C: Cpu> Application<C> for Synthetic {
             Ok(headers) => headers,
             Err(cause) => return Verdict::Drop(cause),
         };
-        let (out, macs) = match self.router.way(cpu, packet, &headers) {
+        let way = if self.look_up { self.router.way(cpu, packet, &headers) } else { self.router.peer(packet) };
+        let (out, macs) = match way {
             Ok(way) => way,
             Err(cause) => return Verdict::Drop(cause),
         };
@@ -144,9 +146,10 @@ impl AppKind for Synthetic {
         shared: &SharedTables,
     ) -> Result<Box<dyn Application<C>>, AppError> {
         let (array, size) = shared.array.ok_or(AppError::MissingTable { app: "synthetic", table: "the array" })?;
-        let SyntheticOptions { reads, reads_in_flight, target_accesses, payload, .. } = config.read();
+        let SyntheticOptions { look_up, reads, reads_in_flight, target_accesses, payload, .. } = config.read();
         Ok(Box::new(Synthetic {
             router: Router::new(config, place.core, shared),
+            look_up,
             array,
             words: Synthetic::words(size),
             reads,

@@ -249,6 +249,15 @@ fn synthetic_treats_the_payload_as_configured() {
 }
 
 #[test]
+fn synthetic_without_a_look_up_needs_no_route() {
+    let nowhere = udp(("192.0.2.1", 1), ("203.0.113.1", 2), b"x");
+    assert_eq!(Bench::new(&routed("synthetic")).drop(0, &nowhere), "no_route");
+    let (verdict, out) = Bench::new(&routed("synthetic").with("look_up", false)).send(0, &nowhere);
+    assert_eq!(verdict, Verdict::Transmit(PortId(1)));
+    assert_eq!(out[12..], nowhere[12..]);
+}
+
+#[test]
 fn counter_counts_each_flow_and_forwards_everything() {
     let mut config = AppConfig::new("counter", PortMap::one_armed(1));
     config.values.set("table_entries", 3);

@@ -1,9 +1,7 @@
-//! The shipped scenarios: all of them check, and the one that replays a capture from beside the
-//! repository says what is missing where that is not there. Those of the papers have a text each.
+//! The shipped scenarios: all of them check, and one whose capture is not there says what is missing. Those of the papers
+//! have a text each.
 
 use crate::common::{files, folder, nicforge, stderr, stdout};
-
-const REPLAYS: &str = "scenarios/paper/nm-10.toml";
 
 #[test]
 fn every_shipped_scenario_checks() {
@@ -18,11 +16,7 @@ fn every_shipped_scenario_checks() {
     }
     for name in names {
         let file = format!("scenarios/{name}");
-        let mut arguments = vec!["check", &file];
-        if file == REPLAYS {
-            arguments.extend(["--set", "pcap=\"scenarios/captures/sample.pcap\""]);
-        }
-        let output = nicforge(&folder, &arguments);
+        let output = nicforge(&folder, &["check", &file]);
         assert_eq!(output.status.code(), Some(0), "{file}: {}", stderr(&output));
     }
 }
@@ -86,19 +80,19 @@ fn the_page_of_open_claims_has_every_claim_and_its_summary_is_in_the_readme() {
 #[test]
 fn a_capture_that_is_not_there_ends_the_run_with_place_and_remedy() {
     let folder = folder();
-    // Somebody may have the real capture beside the temporary folder.
-    let file = folder.path().join(REPLAYS);
+    let replays = "scenarios/nat-capture.toml";
+    let file = folder.path().join(replays);
     let scenario = std::fs::read_to_string(&file).unwrap();
-    assert!(scenario.contains("../../../shared/data/pcap/"), "{scenario}");
-    std::fs::write(&file, scenario.replace("../../../shared", "../../../not-here")).unwrap();
+    assert!(scenario.contains("captures/sample.pcap"), "{scenario}");
+    std::fs::write(&file, scenario.replace("captures/sample.pcap", "not-here/sample.pcap")).unwrap();
     for command in ["check", "run"] {
-        let output = nicforge(&folder, &[command, REPLAYS]);
+        let output = nicforge(&folder, &[command, replays]);
         assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
         let said = stderr(&output);
         for part in [
-            "scenarios/paper/nm-10.toml:",
+            "scenarios/nat-capture.toml:",
             "`pcap` names a file that is not there",
-            "not-here/data/pcap/",
+            "not-here/sample.pcap",
             "name an existing file",
         ] {
             assert!(said.contains(part), "{said}");
