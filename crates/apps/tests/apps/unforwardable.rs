@@ -11,6 +11,7 @@ use crate::support::{Bench, address, app, udp};
 const CLIENT: &str = "10.99.1.77";
 const SERVER: &str = "203.0.113.5";
 const OWN: &str = "10.99.1.1";
+const OWN6: &str = "2001:db8:2::1";
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 0];
 
 /// Every router, whose port 0 has an address in 10.99.1.0/24 and hears frames of others.
@@ -27,6 +28,7 @@ fn routers() -> Vec<(&'static str, Bench)> {
         port.mac = MacAddress(MAC);
         port.hears_all = true;
         port.address = Some(address(OWN));
+        port.address6 = Some(OWN6.parse().unwrap());
         port.broadcast = Some(address("10.99.1.255"));
         (name, Bench::new(&config))
     };
@@ -82,6 +84,14 @@ fn a_nat_keeps_packets_for_its_own_addresses_and_those_that_claim_to_be_from_the
 }
 
 #[test]
+fn a_router_keeps_packets_for_itself_and_drops_those_that_claim_to_be_from_it() {
+    let (_, mut router) = routers().swap_remove(2);
+    assert_eq!(router.drop(0, &frame(MAC, CLIENT, OWN)), "own_address");
+    // By either port.
+    assert_eq!(router.drop(1, &frame([2; 6], OWN, CLIENT)), "bad_source");
+}
+
+#[test]
 fn ipv6_addresses_that_cross_no_router_are_dropped() {
     let (_, mut bench) = routers().swap_remove(2);
     let between = |source: &str, destination: &str| {
@@ -93,6 +103,8 @@ fn ipv6_addresses_that_cross_no_router_are_dropped() {
     };
     let (client, server) = ("2001:db8::1", "2001:db8:1::1");
     assert_eq!(bench.send(0, &between(client, server)).0, Verdict::Transmit(PortId(1)));
+    assert_eq!(bench.drop(0, &between(client, OWN6)), "own_address");
+    assert_eq!(bench.drop(0, &between(OWN6, server)), "bad_source");
     for odd in ["::", "::1", "fe80::1", "ff02::fb", "ff0e::1"] {
         assert_eq!(bench.drop(0, &between(odd, server)), "bad_source", "{odd}");
         assert_eq!(bench.drop(0, &between(client, odd)), "bad_destination", "{odd}");

@@ -250,8 +250,10 @@ fn addresses(
         seen.address = set.address.map(|own| own.ip);
         seen.address6 = set.address6;
         seen.broadcast = set.address.and_then(|own| own.broadcast());
-        // A port on a wire hears frames for others too; captures are played whole.
-        seen.hears_all = hardware.is_some() || set.mac.is_some();
+        let bridges = config.settings.app_shape().bridges;
+        // A port on a link hears frames for others too. Hosts can ask for its hardware address if it has one of IP; captures are played whole.
+        let is_asked = set.address.is_some() || set.address6.is_some();
+        seen.hears_all = hardware.is_some() || set.mac.is_some() || port_config.is_link() && (bridges || is_asked);
         if let Some(peer) = set.peer {
             seen.peer = PortId(peer as u8);
         }
@@ -264,8 +266,8 @@ fn addresses(
             *port.counters_mut() = PortCounters::default();
         }
         let responder = responder(config, number, &set, seen, found);
-        let bridges = config.settings.app_shape().bridges && usize::from(seen.peer.0) != number;
-        responders.push(if bridges { responder.that_bridges() } else { responder });
+        let is_bridge = bridges && usize::from(seen.peer.0) != number;
+        responders.push(if is_bridge { responder.that_bridges() } else { responder });
     }
     Ok((map, responders))
 }

@@ -270,6 +270,11 @@ impl PortConfig {
         Ok(PortConfig { kind, section })
     }
 
+    /// Whether hosts are at its other end, and no files.
+    pub(super) fn is_link(&self) -> bool {
+        !matches!(self.kind, PortKind::Capture(..))
+    }
+
     /// What every port has.
     pub fn options(&self) -> PortOptions {
         self.section.read()

@@ -46,12 +46,17 @@ fn a_tap_device_carries_jumbo_frames_and_outlives_its_link() {
         let connection = hosts.run("gateway", || TcpStream::connect("10.99.2.2:7000").unwrap());
         exchange(connection, Some(9));
     });
+    // Frames for another host's hardware address are not the router's.
+    let neighbour = |what: &str| format!("ip neigh {what} 10.99.3.1 lladdr 02:00:00:00:00:77 dev nf-tap");
+    let astray = format!("{}; ping -q -c 2 -i 0.2 -W 1 10.99.2.2; {}", neighbour("replace"), neighbour("del"));
+    let said = shell(&hosts, &astray);
+    assert!(said.contains(" 100% packet loss"), "{said}");
     ip(&hosts, "gateway", "link set nf-tap down");
     // Long enough for a line of the table, which comes once a second.
     std::thread::sleep(Duration::from_millis(2_500));
     pings();
     // The port looks every 50 ms: what is over sooner is not seen.
     std::thread::sleep(Duration::from_millis(500));
-    let wanted = ["port 0 DOWN", "up, MTU 9000, 1 times down, MTU changed 1 times"];
+    let wanted = ["other_host", "port 0 DOWN", "up, MTU 9000, 1 times down, MTU changed 1 times"];
     stops_saying(live, &wanted);
 }
