@@ -1,5 +1,6 @@
 //! The flows of one core: two table entries and one external port each.
 
+mod giving_way;
 mod shared;
 
 use bytemuck::Zeroable;
@@ -12,14 +13,14 @@ use super::mapping::{Endpoint, Mappings, NO_PORT};
 use super::policy::{Mapping, NatOptions};
 use super::waiting::Waiting;
 use crate::options::ExternalOptions;
-use crate::tables::{Cuckoo, Entry, External, FlowKey, PortPartition, PortPool, SharedPorts, Side};
+use crate::tables::{Cuckoo, External, FlowKey, PortPartition, PortPool, SharedPorts, Side};
 use crate::{AppConfig, AppError, Place, Timeouts};
 
 /// Entries that are looked at for expiry when a flow is opened. A flow takes two, so this
 /// many let the sweep overtake whatever rate of new flows there is.
 const SWEEP: usize = 4;
 
-/// Flows that may give way to one new flow: a flow of a host with its full share may need more than one.
+/// Flows that may give way to one new flow: one that ends may leave its port to others of its endpoint.
 const GIVING_WAY: usize = 8;
 
 /// Where the external ports of flows come from.
@@ -27,7 +28,7 @@ const GIVING_WAY: usize = 8;
 enum Ports {
     /// Each flow has its own.
     PerFlow(PortPool),
-    /// Flows of one inside endpoint share one; flows that give way when there is none for others.
+    /// Flows of one inside endpoint share one; flows that give way when there is no room for others.
     ByEndpoint(Box<Mappings>, Waiting),
 }
 
@@ -90,7 +91,7 @@ impl Flows {
             Mapping::EndpointIndependent => {
                 let ports = ports.ok_or(AppError::MissingTable { app: "nat", table: "external ports" })?;
                 let mappings = Mappings::allocate(config, place, ports, entries / 2, space);
-                (ports.addresses(), Ports::ByEndpoint(Box::new(mappings), Waiting::allocate(space, entries / 2)))
+                (ports.addresses(), Ports::ByEndpoint(Box::new(mappings), Waiting::default()))
             }
         };
         Ok(Flows {
@@ -168,15 +169,13 @@ impl Flows {
         let state = match (closing, flags.contains(TcpFlags::SYN)) {
             (true, _) => IN_USE | CLOSING | shared,
             (false, true) => IN_USE | shared,
-            (false, false) => return,
+            (false, false) => entry.state,
         };
         if state != entry.state {
             cpu.store(at + STATE, state);
-            if let Ports::ByEndpoint(_, waiting) = &mut self.ports
-                && closing
-            {
-                waiting.closes(cpu, number);
-            }
+        }
+        if state != entry.state || entry.seen == 0 {
+            self.settle(cpu, number);
         }
     }
 
@@ -184,15 +183,13 @@ impl Flows {
     /// drops: no room in the table, or no port left.
     pub fn open<C: Cpu>(&mut self, cpu: &mut C, key: FlowKey) -> Result<(u32, NatEntry), &'static str> {
         self.sweep(cpu);
-        let mut tries = GIVING_WAY;
-        loop {
-            let opened = self.try_open(cpu, key);
-            // Flows that nobody misses give way, some at a time.
-            if opened.is_ok() || tries == 0 || !self.reclaim(cpu) {
-                return opened;
+        for _ in 0..GIVING_WAY {
+            match self.try_open(cpu, key) {
+                Err(cause) if self.make_room(cpu, cause, key.source().0) => {}
+                opened => return opened,
             }
-            tries -= 1;
         }
+        self.try_open(cpu, key)
     }
 
     fn try_open<C: Cpu>(&mut self, cpu: &mut C, key: FlowKey) -> Result<(u32, NatEntry), &'static str> {
@@ -249,11 +246,7 @@ impl Flows {
             self.give_port(cpu, &key, external, state);
             return Err(crate::TABLE_FULL);
         };
-        if let Ports::ByEndpoint(_, waiting) = &mut self.ports
-            && key.protocol() == ip_protocol::TCP
-        {
-            waiting.opens(cpu, number);
-        }
+        self.settle(cpu, number);
         self.opened += 1;
         Ok((number, entry))
     }
@@ -265,34 +258,6 @@ impl Flows {
             Ports::PerFlow(pool) => pool.give(cpu, external),
             Ports::ByEndpoint(mappings, _) => {
                 mappings.release(cpu, Endpoint::of(key), external, key.destination().0);
-            }
-        }
-    }
-
-    /// Ends the flow that is missed least; whether there was one.
-    fn reclaim<C: Cpu>(&mut self, cpu: &mut C) -> bool {
-        loop {
-            let Ports::ByEndpoint(_, waiting) = &mut self.ports else {
-                return false;
-            };
-            let (number, closing) = match waiting.next_closing(cpu) {
-                Some(number) => (number, true),
-                None => match waiting.next_unanswered(cpu) {
-                    Some(number) => (number, false),
-                    None => return false,
-                },
-            };
-            let entry = self.table.load(cpu, number);
-            if !entry.in_use() || entry.key.protocol() != ip_protocol::TCP {
-                continue;
-            }
-            let peer = self.table.load(cpu, entry.peer);
-            let gives_way =
-                if closing { (entry.state | peer.state) & CLOSING != 0 } else { entry.seen == 0 || peer.seen == 0 };
-            if gives_way {
-                self.close(cpu, number, &entry);
-                self.reclaimed += 1;
-                return true;
             }
         }
     }
@@ -381,6 +346,13 @@ impl Flows {
                 (key, entry.key.destination())
             }
         };
+        if key.protocol() == ip_protocol::TCP && self.has_mappings() {
+            let flow = if entry.key.side() == Side::Inside { number } else { entry.peer };
+            let from_inside = self.table.load(cpu, flow);
+            if from_inside.waits().is_some() {
+                self.put(cpu, flow, &from_inside, None);
+            }
+        }
         self.table.remove(cpu, number);
         self.table.remove(cpu, entry.peer);
         self.give_port(cpu, &key, External { address, port }, entry.state);
