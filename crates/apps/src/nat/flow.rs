@@ -8,6 +8,7 @@ use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::Time;
 use nicforge_wire::headers::{TcpFlags, ip_protocol};
 
+use super::NO_FLOW;
 use super::entry::{CLOSING, IN_USE, NatEntry, PEER, SEEN, SHARED, STATE};
 use super::mapping::{Endpoint, Mappings, NO_PORT};
 use super::policy::{Mapping, NatOptions};
@@ -210,27 +211,57 @@ impl Flows {
         self.enter(cpu, key, external, Side::Inside, IN_USE)
     }
 
-    /// Opens a flow that `remote`, the source of `key`, begins from outside, if it may.
-    pub fn open_from_outside<C: Cpu>(&mut self, cpu: &mut C, key: &FlowKey) -> Option<(u32, NatEntry)> {
-        let Ports::ByEndpoint(mappings, _) = &mut self.ports else {
-            return None;
+    /// Opens a flow that `remote`, the source of `key`, begins from outside, if it may; others give way as to one from inside.
+    /// Errors are names of drops.
+    pub fn open_from_outside<C: Cpu>(&mut self, cpu: &mut C, key: &FlowKey) -> Result<(u32, NatEntry), &'static str> {
+        // A stranger's packet is no reason for work.
+        self.admitted(cpu, key)?;
+        self.sweep(cpu);
+        for _ in 0..GIVING_WAY {
+            // The mapping may end with the flow that gave way, or in the sweep.
+            let inside = self.admitted(cpu, key)?;
+            match self.try_open_from_outside(cpu, key, inside) {
+                Err(cause) if self.make_room(cpu, cause, inside.address) => {}
+                opened => return opened,
+            }
+        }
+        let inside = self.admitted(cpu, key)?;
+        self.try_open_from_outside(cpu, key, inside)
+    }
+
+    /// Whom the packet with this key from outside is for, if it may open a flow.
+    fn admitted<C: Cpu>(&self, cpu: &mut C, key: &FlowKey) -> Result<Endpoint, &'static str> {
+        let Ports::ByEndpoint(mappings, _) = &self.ports else {
+            return Err(NO_FLOW);
         };
         let (address, port) = key.destination();
         let external = External { address, port };
-        let inside = mappings.admitted(cpu, external, key.protocol(), key.source().0)?;
-        self.sweep(cpu);
+        mappings.admitted(cpu, external, key.protocol(), key.source().0).ok_or(NO_FLOW)
+    }
+
+    fn try_open_from_outside<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        key: &FlowKey,
+        inside: Endpoint,
+    ) -> Result<(u32, NatEntry), &'static str> {
         let Ports::ByEndpoint(mappings, _) = &mut self.ports else {
-            return None;
+            return Err(NO_FLOW);
         };
-        // The sweep may have ended the flows of the mapping.
-        let held = mappings.hold(cpu, inside, key.source().0).ok()?;
-        let forward = FlowKey::new((inside.address, inside.port), key.source(), key.protocol(), Side::Inside);
-        if held != external || self.table.room() < 2 {
-            self.give_port(cpu, &forward, held, IN_USE);
-            return None;
+        if self.table.room() < 2 {
+            return Err(crate::TABLE_FULL);
         }
-        let (_, entry) = self.enter(cpu, forward, external, Side::Outside, IN_USE).ok()?;
-        Some((entry.peer, self.table.load(cpu, entry.peer)))
+        let (address, port) = key.destination();
+        let external = External { address, port };
+        let held = mappings.hold(cpu, inside, key.source().0)?;
+        let forward = FlowKey::new((inside.address, inside.port), key.source(), key.protocol(), Side::Inside);
+        if held != external {
+            // A server that several ports are forwarded to answers from one of them.
+            self.give_port(cpu, &forward, held, IN_USE);
+            return Err(NO_FLOW);
+        }
+        let (_, entry) = self.enter(cpu, forward, external, Side::Outside, IN_USE)?;
+        Ok((entry.peer, self.table.load(cpu, entry.peer)))
     }
 
     /// Enters both directions of a flow that has a port, and that a packet from `opener` begins.

@@ -4,7 +4,7 @@ use nicforge_apps::Verdict;
 use nicforge_nic::PortId;
 use nicforge_options::Values;
 
-use crate::nat_mappings::{CLIENT, OTHER, SERVER, config, external, text};
+use crate::nat_mappings::{CLIENT, EXTERNAL, OTHER, SERVER, config, external, text};
 use crate::support::{Bench, address, decode, tcp, udp};
 
 /// What a load generator leaves behind does not keep others out.
@@ -103,4 +103,51 @@ fn a_host_at_its_bound_ends_its_own_oldest_flow() {
     for end in others {
         bench.forward(1, &tcp(SERVER, (&end.0, end.1), "SA", b""));
     }
+}
+
+const FORWARD: &str = "tcp 80 10.0.0.80:8080";
+const INSIDE: (&str, u16) = ("10.0.0.80", 8080);
+
+/// A connection of client `port` outside to the server that port 80 is forwarded to.
+fn connection(port: u16, flags: &str) -> Vec<u8> {
+    tcp(("203.0.113.5", port), (EXTERNAL, 80), flags, b"")
+}
+
+/// The same for connections from outside: a full table does not keep them from a forwarded port while some flow closes.
+#[test]
+fn flows_give_way_to_connections_from_outside() {
+    let mut bench = Bench::new(&config(Values::default().with("nat_forwards", FORWARD)));
+    for port in 1..=1000 {
+        let end = handshake(&mut bench, (CLIENT.0, port));
+        bench.forward(1, &tcp(SERVER, (&end.0, end.1), "SA", b""));
+    }
+    assert_eq!(bench.drop(1, &connection(1, "S")), "table_full");
+    bench.forward(0, &tcp((CLIENT.0, 7), SERVER, "FA", b""));
+    bench.forward(1, &connection(1, "S"));
+    assert_eq!((bench.counter("flows"), bench.counter("flows_reclaimed")), (1000, 1));
+    bench.forward(0, &tcp(INSIDE, ("203.0.113.5", 1), "SA", b""));
+    assert_eq!(bench.drop(1, &connection(2, "S")), "table_full");
+    let stranger = tcp(("203.0.113.5", 1), (EXTERNAL, 81), "S", b"");
+    assert_eq!(bench.drop(1, &stranger), "no_flow");
+}
+
+/// A server at its bound takes new connections at the cost of its own closing and unanswered ones.
+#[test]
+fn a_server_at_its_bound_ends_its_own_oldest_flow() {
+    let values = Values::default().with("nat_forwards", FORWARD).with("nat_host_share_percent", 1);
+    let mut bench = Bench::new(&config(values));
+    let begun = handshake(&mut bench, OTHER);
+    for port in 1..=10 {
+        bench.forward(1, &connection(port, "S"));
+        bench.forward(0, &tcp(INSIDE, ("203.0.113.5", port), "SA", b""));
+    }
+    assert_eq!(bench.drop(1, &connection(11, "S")), "host_share");
+    bench.forward(1, &connection(3, "FA"));
+    bench.forward(1, &connection(11, "S"));
+    // The next one finds this one unanswered.
+    bench.forward(1, &connection(12, "S"));
+    bench.forward(0, &tcp(INSIDE, ("203.0.113.5", 12), "SA", b""));
+    assert_eq!(bench.drop(1, &connection(13, "S")), "host_share");
+    assert_eq!((bench.counter("flows"), bench.counter("flows_reclaimed")), (11, 2));
+    bench.forward(1, &tcp(SERVER, (&begun.0, begun.1), "SA", b""));
 }
