@@ -1,5 +1,6 @@
 //! The flows of one core: two table entries and one external port each.
 
+mod giving_way;
 mod shared;
 
 use bytemuck::Zeroable;
@@ -7,19 +8,20 @@ use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::Time;
 use nicforge_wire::headers::{TcpFlags, ip_protocol};
 
+use super::NO_FLOW;
 use super::entry::{CLOSING, IN_USE, NatEntry, PEER, SEEN, SHARED, STATE};
 use super::mapping::{Endpoint, Mappings, NO_PORT};
 use super::policy::{Mapping, NatOptions};
 use super::waiting::Waiting;
 use crate::options::ExternalOptions;
-use crate::tables::{Cuckoo, Entry, External, FlowKey, PortPartition, PortPool, SharedPorts, Side};
+use crate::tables::{Cuckoo, External, FlowKey, PortPartition, PortPool, SharedPorts, Side};
 use crate::{AppConfig, AppError, Place, Timeouts};
 
 /// Entries that are looked at for expiry when a flow is opened. A flow takes two, so this
 /// many let the sweep overtake whatever rate of new flows there is.
 const SWEEP: usize = 4;
 
-/// Flows that may give way to one new flow: a flow of a host with its full share may need more than one.
+/// Flows that may give way to one new flow: one that ends may leave its port to others of its endpoint.
 const GIVING_WAY: usize = 8;
 
 /// Where the external ports of flows come from.
@@ -27,7 +29,7 @@ const GIVING_WAY: usize = 8;
 enum Ports {
     /// Each flow has its own.
     PerFlow(PortPool),
-    /// Flows of one inside endpoint share one; flows that give way when there is none for others.
+    /// Flows of one inside endpoint share one; flows that give way when there is no room for others.
     ByEndpoint(Box<Mappings>, Waiting),
 }
 
@@ -90,7 +92,7 @@ impl Flows {
             Mapping::EndpointIndependent => {
                 let ports = ports.ok_or(AppError::MissingTable { app: "nat", table: "external ports" })?;
                 let mappings = Mappings::allocate(config, place, ports, entries / 2, space);
-                (ports.addresses(), Ports::ByEndpoint(Box::new(mappings), Waiting::allocate(space, entries / 2)))
+                (ports.addresses(), Ports::ByEndpoint(Box::new(mappings), Waiting::default()))
             }
         };
         Ok(Flows {
@@ -168,15 +170,13 @@ impl Flows {
         let state = match (closing, flags.contains(TcpFlags::SYN)) {
             (true, _) => IN_USE | CLOSING | shared,
             (false, true) => IN_USE | shared,
-            (false, false) => return,
+            (false, false) => entry.state,
         };
         if state != entry.state {
             cpu.store(at + STATE, state);
-            if let Ports::ByEndpoint(_, waiting) = &mut self.ports
-                && closing
-            {
-                waiting.closes(cpu, number);
-            }
+        }
+        if state != entry.state || entry.seen == 0 {
+            self.settle(cpu, number);
         }
     }
 
@@ -184,15 +184,13 @@ impl Flows {
     /// drops: no room in the table, or no port left.
     pub fn open<C: Cpu>(&mut self, cpu: &mut C, key: FlowKey) -> Result<(u32, NatEntry), &'static str> {
         self.sweep(cpu);
-        let mut tries = GIVING_WAY;
-        loop {
-            let opened = self.try_open(cpu, key);
-            // Flows that nobody misses give way, some at a time.
-            if opened.is_ok() || tries == 0 || !self.reclaim(cpu) {
-                return opened;
+        for _ in 0..GIVING_WAY {
+            match self.try_open(cpu, key) {
+                Err(cause) if self.make_room(cpu, cause, key.source().0) => {}
+                opened => return opened,
             }
-            tries -= 1;
         }
+        self.try_open(cpu, key)
     }
 
     fn try_open<C: Cpu>(&mut self, cpu: &mut C, key: FlowKey) -> Result<(u32, NatEntry), &'static str> {
@@ -213,27 +211,57 @@ impl Flows {
         self.enter(cpu, key, external, Side::Inside, IN_USE)
     }
 
-    /// Opens a flow that `remote`, the source of `key`, begins from outside, if it may.
-    pub fn open_from_outside<C: Cpu>(&mut self, cpu: &mut C, key: &FlowKey) -> Option<(u32, NatEntry)> {
-        let Ports::ByEndpoint(mappings, _) = &mut self.ports else {
-            return None;
+    /// Opens a flow that `remote`, the source of `key`, begins from outside, if it may; others give way as to one from inside.
+    /// Errors are names of drops.
+    pub fn open_from_outside<C: Cpu>(&mut self, cpu: &mut C, key: &FlowKey) -> Result<(u32, NatEntry), &'static str> {
+        // A stranger's packet is no reason for work.
+        self.admitted(cpu, key)?;
+        self.sweep(cpu);
+        for _ in 0..GIVING_WAY {
+            // The mapping may end with the flow that gave way, or in the sweep.
+            let inside = self.admitted(cpu, key)?;
+            match self.try_open_from_outside(cpu, key, inside) {
+                Err(cause) if self.make_room(cpu, cause, inside.address) => {}
+                opened => return opened,
+            }
+        }
+        let inside = self.admitted(cpu, key)?;
+        self.try_open_from_outside(cpu, key, inside)
+    }
+
+    /// Whom the packet with this key from outside is for, if it may open a flow.
+    fn admitted<C: Cpu>(&self, cpu: &mut C, key: &FlowKey) -> Result<Endpoint, &'static str> {
+        let Ports::ByEndpoint(mappings, _) = &self.ports else {
+            return Err(NO_FLOW);
         };
         let (address, port) = key.destination();
         let external = External { address, port };
-        let inside = mappings.admitted(cpu, external, key.protocol(), key.source().0)?;
-        self.sweep(cpu);
+        mappings.admitted(cpu, external, key.protocol(), key.source().0).ok_or(NO_FLOW)
+    }
+
+    fn try_open_from_outside<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        key: &FlowKey,
+        inside: Endpoint,
+    ) -> Result<(u32, NatEntry), &'static str> {
         let Ports::ByEndpoint(mappings, _) = &mut self.ports else {
-            return None;
+            return Err(NO_FLOW);
         };
-        // The sweep may have ended the flows of the mapping.
-        let held = mappings.hold(cpu, inside, key.source().0).ok()?;
-        let forward = FlowKey::new((inside.address, inside.port), key.source(), key.protocol(), Side::Inside);
-        if held != external || self.table.room() < 2 {
-            self.give_port(cpu, &forward, held, IN_USE);
-            return None;
+        if self.table.room() < 2 {
+            return Err(crate::TABLE_FULL);
         }
-        let (_, entry) = self.enter(cpu, forward, external, Side::Outside, IN_USE).ok()?;
-        Some((entry.peer, self.table.load(cpu, entry.peer)))
+        let (address, port) = key.destination();
+        let external = External { address, port };
+        let held = mappings.hold(cpu, inside, key.source().0)?;
+        let forward = FlowKey::new((inside.address, inside.port), key.source(), key.protocol(), Side::Inside);
+        if held != external {
+            // A server that several ports are forwarded to answers from one of them.
+            self.give_port(cpu, &forward, held, IN_USE);
+            return Err(NO_FLOW);
+        }
+        let (_, entry) = self.enter(cpu, forward, external, Side::Outside, IN_USE)?;
+        Ok((entry.peer, self.table.load(cpu, entry.peer)))
     }
 
     /// Enters both directions of a flow that has a port, and that a packet from `opener` begins.
@@ -249,11 +277,7 @@ impl Flows {
             self.give_port(cpu, &key, external, state);
             return Err(crate::TABLE_FULL);
         };
-        if let Ports::ByEndpoint(_, waiting) = &mut self.ports
-            && key.protocol() == ip_protocol::TCP
-        {
-            waiting.opens(cpu, number);
-        }
+        self.settle(cpu, number);
         self.opened += 1;
         Ok((number, entry))
     }
@@ -265,34 +289,6 @@ impl Flows {
             Ports::PerFlow(pool) => pool.give(cpu, external),
             Ports::ByEndpoint(mappings, _) => {
                 mappings.release(cpu, Endpoint::of(key), external, key.destination().0);
-            }
-        }
-    }
-
-    /// Ends the flow that is missed least; whether there was one.
-    fn reclaim<C: Cpu>(&mut self, cpu: &mut C) -> bool {
-        loop {
-            let Ports::ByEndpoint(_, waiting) = &mut self.ports else {
-                return false;
-            };
-            let (number, closing) = match waiting.next_closing(cpu) {
-                Some(number) => (number, true),
-                None => match waiting.next_unanswered(cpu) {
-                    Some(number) => (number, false),
-                    None => return false,
-                },
-            };
-            let entry = self.table.load(cpu, number);
-            if !entry.in_use() || entry.key.protocol() != ip_protocol::TCP {
-                continue;
-            }
-            let peer = self.table.load(cpu, entry.peer);
-            let gives_way =
-                if closing { (entry.state | peer.state) & CLOSING != 0 } else { entry.seen == 0 || peer.seen == 0 };
-            if gives_way {
-                self.close(cpu, number, &entry);
-                self.reclaimed += 1;
-                return true;
             }
         }
     }
@@ -381,6 +377,13 @@ impl Flows {
                 (key, entry.key.destination())
             }
         };
+        if key.protocol() == ip_protocol::TCP && self.has_mappings() {
+            let flow = if entry.key.side() == Side::Inside { number } else { entry.peer };
+            let from_inside = self.table.load(cpu, flow);
+            if from_inside.waits().is_some() {
+                self.put(cpu, flow, &from_inside, None);
+            }
+        }
         self.table.remove(cpu, number);
         self.table.remove(cpu, entry.peer);
         self.give_port(cpu, &key, External { address, port }, entry.state);

@@ -42,7 +42,7 @@ impl Nat {
         let back = FlowKey::new((outward.address, outward.port), destination, summary.protocol, Side::Outside);
         let (number, inward) = match self.flows.find(cpu, &back) {
             Some(found) => found,
-            None => self.flows.open_from_outside(cpu, &back).ok_or(NO_FLOW)?,
+            None => self.flows.open_from_outside(cpu, &back)?,
         };
         self.flows.touch(cpu, number, &inward, headers.tcp_flags);
         let frame = cpu.bytes_mut(packet.head.at, headers.window);

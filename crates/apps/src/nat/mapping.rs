@@ -8,14 +8,15 @@
 //! | inside endpoint, protocol | its external endpoint, how many flows use it |
 //! | external endpoint, protocol | the inside endpoint |
 //! | external endpoint, protocol, remote address | how many flows go there (address-dependent filtering) |
-//! | inside address | how many flows the host has |
+//! | inside address | how many flows the host has, and which of them may give way |
 
 use bytemuck::{Pod, Zeroable};
 use nicforge_nic::PortOwners;
-use nicforge_platform::{AddressSpace, Cpu};
+use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_wire::headers::ip_protocol;
 
 use super::policy::{Filtering, NatOptions};
+use super::waiting::Waiting;
 use crate::options::ExternalOptions;
 use crate::tables::{CorePorts, Cuckoo, Entry, External, FlowKey, Parity, SharedPorts, Side, Unforeseen, mix};
 use crate::{AppConfig, Place};
@@ -60,7 +61,9 @@ struct Line {
     flows: u32,
     /// Whether it names another end.
     is_mapping: u32,
-    unused: [u64; 4],
+    /// Those of a host's flows that may give way.
+    waiting: Waiting,
+    unused: [u64; 2],
 }
 
 impl Entry for Line {
@@ -80,6 +83,7 @@ impl Entry for Line {
 }
 
 const FLOWS: u64 = std::mem::offset_of!(Line, flows) as u64;
+const WAITING: u64 = std::mem::offset_of!(Line, waiting) as u64;
 
 fn by_inside(inside: Endpoint) -> FlowKey {
     FlowKey::new((inside.address, inside.port), (0, 0), inside.protocol, Side::Inside)
@@ -198,6 +202,11 @@ impl Mappings {
     /// One such flow fewer.
     pub fn release_host<C: Cpu>(&mut self, cpu: &mut C, address: u32) {
         self.count_down(cpu, by_host(address));
+    }
+
+    /// Where the flows of an inside host that may give way stand, if it has any flow.
+    pub fn waiting_of<C: Cpu>(&self, cpu: &mut C, host: u32) -> Option<Addr> {
+        self.table.find(cpu, &by_host(host)).map(|(number, _)| self.table.at(number) + WAITING)
     }
 
     /// An external endpoint for a flow of `inside` that others may have, too.

@@ -236,7 +236,7 @@ impl Nat {
         let (number, entry) = match self.flows.find(cpu, &key) {
             Some(found) => found,
             None if side == Side::Inside => self.flows.open(cpu, key)?,
-            None => self.flows.open_from_outside(cpu, &key).ok_or(NO_FLOW)?,
+            None => self.flows.open_from_outside(cpu, &key)?,
         };
         if headers.hops <= 1 {
             return Err(crate::TTL_EXPIRED);

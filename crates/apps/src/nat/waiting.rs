@@ -1,73 +1,96 @@
 //! TCP flows that give way when a new flow finds no room: closing ones first, then unanswered ones.
+//!
+//! Each stands in two lists, the oldest first: of all flows of its kind, and of those of its inside host. The links lie in
+//! the entry of its direction from inside, so that a flow leaves its lists at once, wherever it stands.
 
-use nicforge_platform::{Addr, AddressSpace, Cpu};
+use bytemuck::{Pod, Zeroable};
+use nicforge_platform::Cpu;
+use nicforge_wire::headers::ip_protocol;
 
-/// Flows in the order in which they came, by the number of their entry, in a ring.
-#[derive(Clone, Debug)]
-struct Queue {
-    ring: Addr,
-    room: u32,
-    head: u32,
-    len: u32,
+use super::entry::{CLOSING, NatEntry};
+use crate::tables::Cuckoo;
+
+/// Why a flow may give way, in the order in which flows do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// It saw a FIN or RST.
+    Closing = 1,
+    /// It has packets one way only.
+    Unanswered = 2,
 }
 
-impl Queue {
-    fn allocate(space: &mut AddressSpace, room: u32) -> Queue {
-        Queue { ring: space.data(u64::from(room) * 4, 64), room, head: 0, len: 0 }
-    }
-
-    fn place(&self, number: u32) -> Addr {
-        self.ring + (u64::from(self.head) + u64::from(number)) % u64::from(self.room) * 4
-    }
-
-    /// A full queue forgets its oldest flow, which then ends by its time-out only.
-    fn push<C: Cpu>(&mut self, cpu: &mut C, flow: u32) {
-        if self.len == self.room {
-            self.pop(cpu);
+impl Kind {
+    /// That of the flow with these two entries, if it may give way.
+    pub fn of(entry: &NatEntry, peer: &NatEntry) -> Option<Kind> {
+        if entry.key.protocol() != ip_protocol::TCP {
+            None
+        } else if (entry.state | peer.state) & CLOSING != 0 {
+            Some(Kind::Closing)
+        } else {
+            (entry.seen == 0 || peer.seen == 0).then_some(Kind::Unanswered)
         }
-        cpu.store(self.place(self.len), flow);
-        self.len += 1;
-    }
-
-    fn pop<C: Cpu>(&mut self, cpu: &mut C) -> Option<u32> {
-        let flow = (self.len > 0).then(|| cpu.load(self.place(0)))?;
-        self.head = (self.head + 1) % self.room;
-        self.len -= 1;
-        Some(flow)
     }
 }
 
-/// The flows that may give way. An entry may be stale when its turn comes: the caller checks the flow's state.
-#[derive(Clone, Debug)]
+/// The neighbours of a flow in a list, by the numbers of their entries, plus 1; 0: none.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Links {
+    older: u32,
+    newer: u32,
+}
+
+const OLDER: u64 = std::mem::offset_of!(Links, older) as u64;
+const NEWER: u64 = std::mem::offset_of!(Links, newer) as u64;
+
+/// The ends of a list, numbered likewise.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+struct Ends {
+    oldest: u32,
+    newest: u32,
+}
+
+/// The flows that may give way, by kind.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
 pub struct Waiting {
-    closing: Queue,
-    unanswered: Queue,
+    of_kind: [Ends; 2],
 }
 
 impl Waiting {
-    /// Takes address space for `flows` of each kind.
-    pub fn allocate(space: &mut AddressSpace, flows: u32) -> Waiting {
-        let flows = flows.max(1);
-        Waiting { closing: Queue::allocate(space, flows), unanswered: Queue::allocate(space, flows) }
+    /// The flow that is missed least, by the number of its entry.
+    pub fn first(&self) -> Option<u32> {
+        self.of_kind.iter().find_map(|ends| ends.oldest.checked_sub(1))
     }
 
-    /// The flow of entry `flow` saw a FIN or RST.
-    pub fn closes<C: Cpu>(&mut self, cpu: &mut C, flow: u32) {
-        self.closing.push(cpu, flow);
+    fn ends(&mut self, kind: Kind) -> &mut Ends {
+        &mut self.of_kind[kind as usize - 1]
     }
 
-    /// The flow of entry `flow` was opened, and is unanswered yet.
-    pub fn opens<C: Cpu>(&mut self, cpu: &mut C, flow: u32) {
-        self.unanswered.push(cpu, flow);
+    /// Puts `flow` behind all others of its kind. `links` says where in an entry those of this list are.
+    pub fn append<C: Cpu>(&mut self, cpu: &mut C, table: &Cuckoo<NatEntry>, links: u64, kind: Kind, flow: u32) {
+        let ends = self.ends(kind);
+        cpu.store(table.at(flow) + links, Links { older: ends.newest, newer: 0 });
+        match ends.newest.checked_sub(1) {
+            Some(before) => cpu.store(table.at(before) + links + NEWER, flow + 1),
+            None => ends.oldest = flow + 1,
+        }
+        ends.newest = flow + 1;
     }
 
-    /// Takes the flow that began to close first.
-    pub fn next_closing<C: Cpu>(&mut self, cpu: &mut C) -> Option<u32> {
-        self.closing.pop(cpu)
-    }
-
-    /// Takes the unanswered flow that was opened first.
-    pub fn next_unanswered<C: Cpu>(&mut self, cpu: &mut C) -> Option<u32> {
-        self.unanswered.pop(cpu)
+    /// Takes `flow` out of the list of `kind`.
+    pub fn unlink<C: Cpu>(&mut self, cpu: &mut C, table: &Cuckoo<NatEntry>, links: u64, kind: Kind, flow: u32) {
+        let ends = self.ends(kind);
+        let Links { older, newer } = cpu.load(table.at(flow) + links);
+        match older.checked_sub(1) {
+            Some(before) => cpu.store(table.at(before) + links + NEWER, newer),
+            None => ends.oldest = newer,
+        }
+        match newer.checked_sub(1) {
+            Some(after) => cpu.store(table.at(after) + links + OLDER, older),
+            None => ends.newest = older,
+        }
     }
 }

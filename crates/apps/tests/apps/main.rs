@@ -12,5 +12,6 @@ mod nat;
 mod nat_fragments_and_errors;
 mod nat_mappings;
 mod nat_ports;
+mod nat_shares;
 mod support;
 mod unforwardable;

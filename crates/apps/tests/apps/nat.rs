@@ -137,6 +137,15 @@ fn silence_lasts_as_long_as_is_set() {
             assert_eq!(bench.counter("flows_opened"), opened, "{key}, second {second}");
         }
     }
+    // With packets both ways it is another time.
+    for (second, opened) in [(9, 1), (11, 2)] {
+        let mut bench = Bench::new(&config().with("nat_tcp_established_s", 10).with("nat_tcp_transitory_s", 1));
+        let seen = decode(&bench.forward(0, &tcp(CLIENT, SERVER, "S", b""))).unwrap();
+        bench.forward(1, &tcp(SERVER, (&seen.source.0.to_string(), seen.source.1), "SA", b""));
+        bench.set_now(seconds(second));
+        bench.forward(0, &tcp(CLIENT, SERVER, "A", b""));
+        assert_eq!(bench.counter("flows_opened"), opened, "established, second {second}");
+    }
 }
 
 #[test]

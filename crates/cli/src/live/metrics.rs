@@ -84,7 +84,7 @@ fn of_workers(now: &Snapshot) -> Vec<Metric> {
         Metric::counter("worker_packets", "Packets that a worker took", each(&|_, counts| counts.taken.into())),
         Metric::counter(
             "worker_idle_seconds",
-            "Time without a packet",
+            "Time without a packet, or without anybody who works there",
             each(&|_, counts| counts.idle.as_seconds().into()),
         ),
         Metric::counter(

@@ -91,6 +91,18 @@ fn the_stream_tells_when_a_worker_dies() {
     assert!(tells(&seen) || events.any(|message| tells(&message)));
 }
 
+/// Who is not there is not busy, on either page.
+#[test]
+fn a_worker_that_never_comes_is_idle() {
+    let run = Run::start();
+    let idle = |message: Value| message["workers"][1]["idle_seconds"].as_f64();
+    // A thousand of them come within minutes.
+    assert!(run.events().take(1000).any(|message| idle(message) >= Some(1.0)));
+    let page = Run::asked(run.metrics, "GET /metrics HTTP/1.1\r\n\r\n");
+    let line = page.lines().find_map(|line| line.strip_prefix("nicforge_worker_idle_seconds_total{worker=\"1\"} "));
+    assert!(line.unwrap().parse::<f64>().unwrap() >= 1.0, "{page}");
+}
+
 #[test]
 fn slow_readers_hold_up_neither_the_run_nor_its_pages() {
     let run = Run::start();

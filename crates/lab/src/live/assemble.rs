@@ -338,3 +338,6 @@ fn unforeseen() -> Result<u64, LiveError> {
     read.map_err(LiveError::of(SOURCE))?;
     Ok(u64::from_le_bytes(bytes))
 }
+
+#[cfg(test)]
+mod tests;

@@ -162,8 +162,7 @@ impl Snapshot {
         let drops = self.drops();
         let transmit =
             self.workers.iter().fold((0, 0), |(used, of), worker| (used + worker.transmit.0, of + worker.transmit.1));
-        // Who is not there is not busy.
-        let idle: f64 = self.workers.iter().map(|w| (w.idle + w.away).as_seconds()).sum();
+        let idle: f64 = self.workers.iter().map(|worker| worker.idle.as_seconds()).sum();
         let whole = self.seconds * self.workers.len() as f64;
         Metrics {
             throughput_gbps: per_second(self.sent_bytes()) * 8.0 / 1e9,

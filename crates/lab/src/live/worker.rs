@@ -38,12 +38,10 @@ pub struct WorkerCounts {
     pub drops: DropCounters,
     /// Transmit entries in use summed over packets, and entries there are likewise.
     pub transmit: (u64, u64),
-    /// Time spent on empty polls and asleep.
+    /// Time spent on empty polls and asleep, and time in which no process worked at its place.
     pub idle: Time,
     /// The worker's process has not attached yet, or is gone.
     pub absent: bool,
-    /// For how long no process has worked at its place.
-    pub away: Time,
     /// How long a worker's process has said nothing, who says what it counted some twenty times a second.
     pub silent: Time,
     /// The application's own counters.
@@ -244,7 +242,6 @@ impl Worker {
             transmit: software.transmit_occupancy(),
             idle: self.idle,
             absent: false,
-            away: Time::ZERO,
             silent: Time::ZERO,
             app: app.collect(),
             gauges: software.app.gauges(),

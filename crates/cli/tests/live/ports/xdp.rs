@@ -55,6 +55,29 @@ fn both_kinds_of_ports_go_together() {
     assert!(!has_program(&hosts), "SIGKILL takes the program away too");
 }
 
+/// Whichever kind of port each has: the first to come would see only what the other leaves.
+#[test]
+fn runs_with_xdp_and_packet_sockets_refuse_each_other() {
+    let Some(hosts) = Hosts::up("xdptwice") else {
+        return;
+    };
+    for (first, second) in [("xdp", "interface"), ("interface", "xdp"), ("xdp", "xdp")] {
+        let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let gateway = hosts.start(&nat(&folders[0], first, first), &[]);
+        wait_for_answers(&hosts);
+        let mut other = hosts.on("gateway", env!("CARGO_BIN_EXE_nicforge"));
+        other.arg("live").arg(nat(&folders[1], second, second)).arg("--out").arg(folders[1].path().join("out"));
+        let output = other.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{first}, {second}: {said}");
+        for part in ["nf-inside", "another run takes its frames", "; end the other run"] {
+            assert!(said.contains(part), "{first}, {second}: {said}");
+        }
+        assert!(hosts.pings("10.99.2.2", 5), "the first one goes on");
+        gateway.stop();
+    }
+}
+
 /// What a stack began and left to its NIC is finished when a frame comes out of the port.
 #[test]
 fn a_begun_checksum_is_finished() {

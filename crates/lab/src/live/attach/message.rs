@@ -224,7 +224,6 @@ impl Told {
             drops,
             transmit: self.transmit,
             absent: false,
-            away: Time::ZERO,
             silent: Time::ZERO,
             idle: Time::from_ps(self.idle_ps),
             app: known_here(&self.app),

@@ -179,13 +179,20 @@ impl Place {
             self.away += now.saturating_sub(self.looked);
         }
         self.looked = now;
+        let counted = sum(&self.past, &self.now);
         WorkerCounts {
             absent,
-            away: self.away,
+            // Who is not there is not busy.
+            idle: added(counted.idle, self.away),
             silent: if works { now.saturating_sub(self.heard) } else { Time::ZERO },
-            ..sum(&self.past, &self.now)
+            ..counted
         }
     }
+}
+
+/// A process may tell any time.
+fn added(a: Time, b: Time) -> Time {
+    Time::from_ps(a.as_ps().saturating_add(b.as_ps()))
 }
 
 fn sum(a: &WorkerCounts, b: &WorkerCounts) -> WorkerCounts {
@@ -204,9 +211,8 @@ fn sum(a: &WorkerCounts, b: &WorkerCounts) -> WorkerCounts {
         made: a.made + b.made,
         drops,
         transmit: (a.transmit.0 + b.transmit.0, a.transmit.1 + b.transmit.1),
-        idle: Time::from_ps(a.idle.as_ps().saturating_add(b.idle.as_ps())),
+        idle: added(a.idle, b.idle),
         absent: false,
-        away: Time::ZERO,
         silent: Time::ZERO,
         app,
         // Those of who works there now.
@@ -229,7 +235,7 @@ mod tests {
         place.told(&Told::of(&of(3, 64_509)));
         place.restart(Served { delivered: 0, served: 0 });
         let between = place.counts(Time::from_ms(5));
-        assert_eq!(between.away, Time::from_ms(5), "nobody works there");
+        assert_eq!(between.idle, Time::from_ms(5), "nobody works there");
         assert_eq!((between.app, between.gauges), (vec![("flows_opened", 3)], vec![]));
         place.told(&Told::of(&of(2, 64_510)));
         let counts = place.counts(Time::ZERO);

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
 
+use crate::live::LiveError;
+
 /// An interface of a network namespace, which the inode of the namespace names.
 type Interface = (u64, String);
 
@@ -19,13 +21,23 @@ pub struct Claim {
     _socket: Arc<OwnedFd>,
 }
 
+/// The claim of a port that takes the frames of interface `name`, by whatever kind of socket.
+///
+/// # Errors
+/// Another process has the interface, or the system refuses a socket.
+pub fn claimed(name: &str) -> Result<Claim, LiveError> {
+    let claim = claim(name).map_err(LiveError::of(format!("interface {name}")))?;
+    claim.ok_or_else(|| LiveError::Interface {
+        name: name.to_owned(),
+        problem: "another run takes its frames, and both would answer".into(),
+        remedy: "end the other run, or name another interface".into(),
+    })
+}
+
 /// Claims the interface `name` of the calling thread's network namespace; `None` where another process has it. The claim
 /// is an abstract Unix socket: the kernel keeps one set of names for each network namespace and frees a name with its
 /// process.
-///
-/// # Errors
-/// The system refuses a socket.
-pub fn claim(name: &str) -> io::Result<Option<Claim>> {
+fn claim(name: &str) -> io::Result<Option<Claim>> {
     use std::os::unix::fs::MetadataExt;
     let interface = (std::fs::metadata("/proc/thread-self/ns/net")?.ino(), name.to_owned());
     let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);

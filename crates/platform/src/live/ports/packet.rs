@@ -19,7 +19,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with
 mod large;
 mod tag;
 
-use super::claim::{Claim, claim};
+use super::claim::{Claim, claimed};
 use super::{Link, Port, PortCounters, hand_over, system};
 use crate::live::LiveError;
 use system::Takes;
@@ -83,16 +83,6 @@ pub struct PacketPort {
 /// come when they are first used), so that a port's memory does not grow with its traffic.
 fn touched() -> Vec<u8> {
     vec![0xff; BATCH * SLOT]
-}
-
-/// The claim of a port that takes the frames of interface `name`.
-pub(super) fn claimed(name: &str) -> Result<Claim, LiveError> {
-    let claim = claim(name).map_err(LiveError::of(format!("interface {name}")))?;
-    claim.ok_or_else(|| LiveError::Interface {
-        name: name.to_owned(),
-        problem: "another run takes its frames, and both would answer".into(),
-        remedy: "end the other run, or name another interface".into(),
-    })
 }
 
 impl PacketPort {

@@ -35,6 +35,7 @@ use rustix::io::Errno;
 use rustix::net::xdp::XdpStatistics;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
+use super::claim::{Claim, claimed};
 use super::{Link, PacketPort, Port, PortCounters, finish_and_send, system};
 use crate::live::LiveError;
 use program::{Attachment, Failed};
@@ -51,6 +52,7 @@ struct Queue {
 /// An interface.
 pub struct XdpPort {
     link: Link,
+    _claim: Claim,
     mac: [u8; 6],
     /// Keeps the interface in promiscuous mode, and is asked about it.
     packets: OwnedFd,
@@ -77,11 +79,12 @@ impl XdpPort {
     /// queues when left out.
     ///
     /// # Errors
-    /// When the interface is not there or has other queues, or when system or driver cannot.
+    /// When the interface is not there, has other queues or is another run's, or when system or driver cannot.
     pub fn open(name: &str, queue: Option<u32>) -> Result<XdpPort, LiveError> {
         let failed = |cause: io::Error| LiveError::of(format!("interface {name}"))(cause);
         let refused = |cause: Errno| failed(cause.into());
         system::interface_request(name).map_err(failed)?;
+        let claim = claimed(name)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let open = |family| socket_with(family, SocketType::RAW, flags, None);
         let packets = open(AddressFamily::PACKET).map_err(refused)?;
@@ -114,6 +117,7 @@ impl XdpPort {
         let sender = if is_virtual { Some(PacketPort::sender(name)?) } else { None };
         Ok(XdpPort {
             link,
+            _claim: claim,
             mac,
             is_virtual,
             sender,

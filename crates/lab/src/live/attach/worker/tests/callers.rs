@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixStream;
 
 use super::{HALF_OPEN, OTHER_BUILD, running_with};
-use crate::live::locked;
+use crate::live::{LiveRun, locked};
 
 #[test]
 fn idle_callers_keep_no_worker_out() {
@@ -68,6 +68,11 @@ fn a_run_ends_well_while_a_worker_is_stopped() {
     assert!(drops.causes().iter().any(|(cause, count)| *cause == "worker_lost" && *count > 0), "{drops:?}");
 }
 
+/// How much of the run a worker was idle. What follows until all have stopped comes on top.
+fn share_idle(run: &LiveRun, worker: usize) -> f64 {
+    run.snapshot.workers[worker].idle.as_seconds() / run.snapshot.seconds
+}
+
 #[test]
 fn flows_of_an_absent_worker_go_to_others_where_asked() {
     let ended = running_with("absent_flows = \"others\"\n", "priv_ring", "", 2, |run| {
@@ -83,8 +88,24 @@ fn flows_of_an_absent_worker_go_to_others_where_asked() {
         (one, other)
     });
     let run = ended.unwrap();
-    assert!(run.metrics.idle_fraction.is_some());
+    let idle = share_idle(&run, 0);
+    assert!(idle >= 0.5, "{idle}: it was away, and then had a frame now and then");
     assert!(run.snapshot.workers.iter().all(|worker| worker.taken > 0), "both worked in the end");
+}
+
+/// Who is not there is not busy: not in the report, and not in what a page shows meanwhile.
+#[test]
+fn a_worker_that_never_comes_is_idle_all_the_time() {
+    let ended = running_with("", "priv_ring", "", 2, |run| {
+        let worker = run.start("1");
+        run.cables.wait_for(1);
+        (worker, ())
+    });
+    let run = ended.unwrap();
+    let idle = share_idle(&run, 0);
+    assert!(idle >= 0.9, "{idle}");
+    let of_both = run.metrics.idle_fraction.unwrap();
+    assert!(of_both >= 0.45, "{of_both}");
 }
 
 /// Whoever is of another build would find other words than the run means.
