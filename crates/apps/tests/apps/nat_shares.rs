@@ -1,8 +1,12 @@
 //! Whose flows of a `nat` with endpoint-independent mappings end, and whose packets are dropped, when there is no more room.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
 use nicforge_apps::Verdict;
 use nicforge_nic::PortId;
 use nicforge_options::Values;
+use proptest::prelude::*;
 
 use crate::nat_mappings::{CLIENT, EXTERNAL, OTHER, SERVER, config, external, text};
 use crate::support::{Bench, address, decode, tcp, udp};
@@ -150,4 +154,57 @@ fn a_server_at_its_bound_ends_its_own_oldest_flow() {
     assert_eq!(bench.drop(1, &connection(13, "S")), "host_share");
     assert_eq!((bench.counter("flows"), bench.counter("flows_reclaimed")), (11, 2));
     bench.forward(1, &tcp(SERVER, (&begun.0, begun.1), "SA", b""));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// Whatever gives way in a table that is far too small: never a connection that both ends hold open.
+    #[test]
+    fn established_connections_never_give_way(steps in prop::collection::vec((0u8..4, 1u16..8, 0u8..6), 1..150)) {
+        let mut config = config(Values::default().with("nat_host_share_percent", 40));
+        config.values.set("table_entries", 20);
+        let mut bench = Bench::new(&config);
+        let (mut ends, mut closing) = (BTreeMap::new(), BTreeSet::new());
+        let mut established: BTreeMap<(Ipv4Addr, u16), (String, u16)> = BTreeMap::new();
+        for (host, port, what) in steps {
+            let from = (format!("10.0.0.{}", host + 1), port);
+            let inside = (address(&from.0), port);
+            let out = |flags| tcp((&from.0, port), SERVER, flags, b"");
+            let end: Option<(String, u16)> = ends.get(&inside).cloned();
+            match (what, end) {
+                (0, _) => {
+                    let (verdict, frame) = bench.send(0, &out("S"));
+                    if !matches!(verdict, Verdict::Drop(_)) {
+                        ends.insert(inside, text(decode(&frame).unwrap().source));
+                        closing.remove(&inside);
+                    }
+                }
+                (1 | 2, Some(end)) => {
+                    let (verdict, frame) = bench.send(1, &tcp(SERVER, (&end.0, end.1), "SA", b""));
+                    if !matches!(verdict, Verdict::Drop(_)) {
+                        let to = decode(&frame).unwrap().destination;
+                        if !closing.contains(&to) {
+                            established.insert(to, end);
+                        }
+                    }
+                }
+                (3, Some(_)) => {
+                    let _ = bench.send(0, &out("FA"));
+                    closing.insert(inside);
+                    established.remove(&inside);
+                }
+                (4, Some(end)) => {
+                    let (verdict, frame) = bench.send(1, &tcp(SERVER, (&end.0, end.1), "R", b""));
+                    if !matches!(verdict, Verdict::Drop(_)) {
+                        established.remove(&decode(&frame).unwrap().destination);
+                    }
+                }
+                _ => drop(bench.send(0, &udp((&from.0, port), SERVER, b"x"))),
+            }
+            for (to, end) in &established {
+                let frame = bench.forward(1, &tcp(SERVER, (&end.0, end.1), "A", b""));
+                prop_assert_eq!(decode(&frame).unwrap().destination, *to);
+            }
+        }
+    }
 }
