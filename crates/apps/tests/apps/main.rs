@@ -1,4 +1,4 @@
-//! The applications, fed frames on every ground. One program holds all of these tests, because each would link everything anew.
+//! The applications, fed frames on every ground. One program holds all of these tests: a program for each file would link everything below it again.
 
 mod captures;
 mod cuckoo;

@@ -1,37 +1,15 @@
 //! The external ports of `nat` with endpoint-independent mappings: shared by cores, and by flows. Judged by etherparse.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
 
-use nicforge_apps::nat::policy::Mapping;
-use nicforge_apps::{AppConfig, PortMap};
 use nicforge_options::Values;
 use nicforge_units::Time;
 
+use crate::nat_mappings::{EXTERNAL, SERVER, config, external};
 use crate::support::{Bench, address, decode, ip_packet, one_hop_on, tcp, udp};
-
-const SERVER: (&str, u16) = ("192.0.2.1", 53);
-const EXTERNAL: &str = "198.19.0.1";
-
-fn config(values: Values) -> AppConfig {
-    let mut config = AppConfig::new("nat", PortMap::paired(2))
-        .with("table_entries", 1000)
-        .with("external_address", EXTERNAL)
-        .with("external_addresses", 1)
-        .with("nat_mapping", Mapping::EndpointIndependent);
-    config.values.extend(&values);
-    config
-}
 
 fn seconds(s: u64) -> Time {
     Time::from_ms(1000 * s)
-}
-
-/// The external endpoint of a frame that went out.
-fn external(bench: &mut Bench, frame: &[u8]) -> (Ipv4Addr, u16) {
-    let seen = decode(&bench.forward(0, frame)).unwrap();
-    assert_eq!((seen.l3_right, seen.l4_right), (true, Some(true)));
-    seen.source
 }
 
 /// Without free ports, flows to other destinations share them where that is allowed.

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use crate::nat_mappings::{CLIENT, EXTERNAL, OTHER, SERVER, config, external, text};
 use crate::support::{Bench, address, decode, tcp, udp};
 
-/// What a load generator leaves behind does not keep others out.
+/// Closing flows that a load generator leaves do not keep other hosts out.
 #[test]
 fn closing_flows_give_way_to_new_ones() {
     let mut bench = Bench::new(&config(Values::default()));
@@ -53,7 +53,7 @@ fn a_flood_of_unanswered_flows_keeps_nobody_out() {
     bench.forward(0, &udp(OTHER, SERVER, b"x"));
 }
 
-/// The first packets of a connection that nobody has answered yet; returns its external end.
+/// Opens a connection that nobody answers yet, and returns its external end.
 fn handshake(bench: &mut Bench, from: (&str, u16)) -> (String, u16) {
     text(external(bench, &tcp(from, SERVER, "S", b"")))
 }

@@ -91,7 +91,7 @@ fn the_stream_tells_when_a_worker_dies() {
     assert!(tells(&seen) || events.any(|message| tells(&message)));
 }
 
-/// Who is not there is not busy, on either page.
+/// Metrics and dashboard count an absent worker as idle.
 #[test]
 fn a_worker_that_never_comes_is_idle() {
     let run = Run::start();

@@ -23,7 +23,6 @@ use nicforge_l5p::host::{FlatMemory, Piece};
 use nicforge_l5p::protocol::{Direction, ProtocolId};
 use nicforge_l5p::sequence::Seq;
 
-#[allow(unused_imports, reason = "each test uses its part")]
 pub use dice::{Dice, Faults, drawn, quiet, seeds};
 use tcp::Reassembly;
 

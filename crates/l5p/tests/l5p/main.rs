@@ -1,4 +1,4 @@
-//! Offloads under TLS and NVMe/TCP. One program holds all of these tests, because each would link everything anew.
+//! Offloads under TLS and NVMe/TCP. One program holds all of these tests: a program for each file would link everything below it again.
 
 mod captures_storage;
 mod captures_tls;

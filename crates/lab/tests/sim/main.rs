@@ -1,4 +1,4 @@
-//! What the lab simulates, as scenarios set it. One program holds all of these tests, because each would link everything anew.
+//! What the lab simulates, as scenarios set it. One program holds all of these tests: a program for each file would link everything below it again.
 
 mod by_core;
 #[path = "../common"]

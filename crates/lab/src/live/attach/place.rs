@@ -182,7 +182,7 @@ impl Place {
         let counted = sum(&self.past, &self.now);
         WorkerCounts {
             absent,
-            // Who is not there is not busy.
+            // An absent worker is not busy.
             idle: added(counted.idle, self.away),
             silent: if works { now.saturating_sub(self.heard) } else { Time::ZERO },
             ..counted

@@ -93,7 +93,7 @@ fn flows_of_an_absent_worker_go_to_others_where_asked() {
     assert!(run.snapshot.workers.iter().all(|worker| worker.taken > 0), "both worked in the end");
 }
 
-/// Who is not there is not busy: not in the report, and not in what a page shows meanwhile.
+/// The report and the counts that pages show take an absent worker as idle.
 #[test]
 fn a_worker_that_never_comes_is_idle_all_the_time() {
     let ended = running_with("", "priv_ring", "", 2, |run| {
