@@ -18,6 +18,7 @@ use nicforge_lab::live::{
 };
 use nicforge_lab::record::{of_live, of_plan};
 use nicforge_options::Place;
+use nicforge_record::Record;
 use nicforge_report::{PointTrace, live_page, table, to_json, trace_paths, write_traced};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -79,14 +80,8 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
         }
         None => run_live(&config, &stop, &mut watch),
     };
-    let (run, lost) = counted(run).inspect_err(|_| made.take_back())?;
-    show_events(&mut events, &run.snapshot);
-    let record = of_live(&config, &run, began.elapsed().as_secs_f64());
-    let label = config.name();
-    let traces: Vec<PointTrace> =
-        run.trace.into_iter().map(|trace| PointTrace { label: label.clone(), trace }).collect();
-    let files = write_traced(&record, &traces, &results.folder)?;
-    results.link_latest();
+    let Written { record, snapshot, files, lost } = write_down(&config, run, began, &results, &mut made)?;
+    show_events(&mut events, &snapshot);
     if let Some(error) = failed.or(lost) {
         return Err(error);
     }
@@ -96,8 +91,45 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     if options.quiet {
         return Ok(());
     }
-    let totals = table::totals(&run.snapshot);
+    let totals = table::totals(&snapshot);
     print(&format!("{totals}\n{}\n{}", table(&record), wrote(&files)))
+}
+
+/// A run that is over, in its files.
+struct Written {
+    record: Record,
+    snapshot: Snapshot,
+    files: Vec<PathBuf>,
+    /// What does not add up in it.
+    lost: Option<CliError>,
+}
+
+/// Writes the report of `run`, which began at `began`. There is one, too, of a run whose counts do not add up.
+fn write_down(
+    config: &LiveConfig,
+    run: Result<LiveRun, LiveRunError>,
+    began: Instant,
+    results: &RunPlace,
+    made: &mut Made,
+) -> Result<Written, CliError> {
+    let (run, lost) = match run {
+        Ok(run) => (run, None),
+        Err(LiveRunError::Lost { cause, run }) => {
+            let counts = (*run).clone();
+            (counts, Some(LiveRunError::Lost { cause, run }.into()))
+        }
+        Err(error) => {
+            made.take_back();
+            return Err(error.into());
+        }
+    };
+    let record = of_live(config, &run, began.elapsed().as_secs_f64());
+    let label = config.name();
+    let traces: Vec<PointTrace> =
+        run.trace.into_iter().map(|trace| PointTrace { label: label.clone(), trace }).collect();
+    let files = write_traced(&record, &traces, &results.folder)?;
+    results.link_latest();
+    Ok(Written { record, snapshot: run.snapshot, files, lost })
 }
 
 /// The file with what the command line changes in it.
@@ -119,18 +151,6 @@ fn configured(options: &LiveOptions) -> Result<LiveConfig, CliError> {
     }
     check_followed(&config)?;
     Ok(config)
-}
-
-/// What a run counted, and what does not add up in it: the first is the report all the same.
-fn counted(run: Result<LiveRun, LiveRunError>) -> Result<(LiveRun, Option<CliError>), CliError> {
-    match run {
-        Ok(run) => Ok((run, None)),
-        Err(LiveRunError::Lost { cause, run }) => {
-            let counts = (*run).clone();
-            Ok((counts, Some(LiveRunError::Lost { cause, run }.into())))
-        }
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// What is written, seen to before anything runs.
@@ -203,3 +223,6 @@ fn wrote(files: &[impl AsRef<Path>]) -> String {
     let lines = files.iter().map(|file| format!("wrote {}\n", file.as_ref().display()));
     lines.collect()
 }
+
+#[cfg(test)]
+mod tests;

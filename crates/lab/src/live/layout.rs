@@ -61,14 +61,12 @@ pub struct Layout<G: Ground = Live> {
 }
 
 impl<G: Ground> Layout<G> {
-    /// A number that follows from where everything lies: two programs with the same one find each other's words.
-    pub fn fingerprint(&self) -> u64 {
+    /// Where everything lies, as text.
+    pub fn places(&self) -> String {
         let Layout { space, shape, pool, nicmem, ledgers, workers, nics, .. } = self;
         let tables: Vec<_> = workers.iter().map(|worker| &worker.tables).collect();
         let queues: Vec<_> = nics.iter().map(|nic| (nic.receive.queues(), nic.receive.sets().to_vec())).collect();
-        let all = format!("{} {shape:?} {pool:?} {nicmem:?} {ledgers:?} {tables:?} {queues:?}", space.end());
-        // FNV-1a; the standard library's hashes differ between its versions.
-        all.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+        format!("{} {shape:?} {pool:?} {nicmem:?} {ledgers:?} {tables:?} {queues:?}", space.end())
     }
 }
 

@@ -10,6 +10,7 @@
 //! | config.rs, parse.rs | the file of a live run, and its reader |
 //! | ports.rs, stack.rs | its sections `[[port]]` and `[tcp]` |
 //! | layout.rs, assemble.rs | from the file to device and workers |
+//! | fingerprint.rs | whether two programs write the same memory alike |
 //! | attach/ | workers that are processes of their own |
 //! | device.rs, worker.rs | what their threads do |
 //! | threads.rs | workers that are threads of the process |
@@ -30,6 +31,7 @@ mod config;
 mod device;
 mod error;
 mod events;
+mod fingerprint;
 mod follow;
 mod layout;
 mod neighbour;

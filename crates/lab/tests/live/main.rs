@@ -7,5 +7,6 @@ mod common_garbage;
 mod follow;
 mod garbage;
 mod kvs;
+mod pacing;
 #[path = "../../../wire/tests/common/skip.rs"]
 mod skip;

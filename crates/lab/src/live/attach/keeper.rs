@@ -54,7 +54,7 @@ pub struct Keeper {
     /// Fills a shared ring for workers that are not there.
     stand_ins: Vec<Option<Worker>>,
     blueprint: Blueprint,
-    /// The fingerprint of what the blueprint lays out.
+    /// The fingerprint of what the blueprint lays out, and of how this program writes it.
     layout: u64,
     cores: Places,
     control: Control,
@@ -87,7 +87,7 @@ impl Keeper {
             places: groups.iter().map(|_| Place::new(now)).collect(),
             stand_ins: groups.iter().map(|_| None).collect(),
             groups,
-            layout: blueprint.lay_out()?.fingerprint(),
+            layout: blueprint.fingerprint()?,
             blueprint,
             cores,
             control: region.control,

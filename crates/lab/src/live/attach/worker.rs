@@ -167,15 +167,15 @@ struct Member {
 impl Member {
     /// Takes place in the region, with empty tables; it touches no ring.
     fn new(blueprint: Blueprint, invitation: &Invitation, files: Vec<OwnedFd>) -> Result<Member, LiveRunError> {
-        let layout = blueprint.lay_out()?;
-        if layout.fingerprint() != invitation.layout {
-            let wrong = "this program lays the run's memory out otherwise; attach with the build that the run is of";
+        if blueprint.fingerprint()? != invitation.layout {
+            let wrong = "this program lays the run's memory out or writes it otherwise; attach with the build that the run is of";
             return Err(LiveRunError::Attach(wrong.into()));
         }
         let files: [OwnedFd; 2] = files
             .try_into()
             .map_err(|files: Vec<OwnedFd>| LiveRunError::Attach(format!("{} files came and not 2", files.len())))?;
         let [region, event] = files;
+        let layout = blueprint.lay_out()?;
         let control = Control::attach(region, &layout.space, &layout.shape)?;
         let place = invitation.worker;
         let mut parts = parts_of(layout, place)?;
