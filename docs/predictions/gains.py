@@ -4,8 +4,8 @@
     cargo run --release -- run scenarios/paper/nm-05.toml
     docs/predictions/gains.py out/nm-05/latest/report.json [out/members/c/nm-05/report.json ...]
 
-The first table has the gain of `nm_nfv` over `host` by entries and I/O ways, the second by array and reads, the third some of the functions
-themselves. For this report, and for those of members of the machine's calibrated set, it prints what the page's text counts.
+The first table has the gain of `nm_nfv` over `host` by entries and I/O ways, the second by array and reads, the third those of `nm_nfv_minus`
+by entries and I/O ways, the fourth some of the functions themselves. For this report, and for those of members of the machine's calibrated set, it prints what the page's text counts.
 """
 
 import json
@@ -32,11 +32,11 @@ def points_of(path):
     return {(point["variant"], *(point["params"][name] for name in SWEPT)): point["metrics"] for point in points}
 
 
-def gains_of(points):
-    """The gain in throughput of each function, %."""
+def gains_of(points, variant):
+    """The gain in throughput of each function over `host`, %."""
     rate = {key: metrics["throughput_gbps"] for key, metrics in points.items()}
     functions = [key[1:] for key in rate if key[0] == "host"]
-    return {f: 100 * (rate["nm_nfv", *f] / rate["host", *f] - 1) for f in functions}
+    return {f: 100 * (rate[variant, *f] / rate["host", *f] - 1) for f in functions}
 
 
 def lines(head, rows):
@@ -56,7 +56,7 @@ def by(gains, down, across):
 
 
 def shown(points):
-    keys = [(variant, *f) for f in SHOWN for variant in ("host", "nm_nfv")]
+    keys = [(variant, *f) for f in SHOWN for variant in ("host", "nm_nfv_minus", "nm_nfv")]
     rows = [[*key[1:], f"`{key[0]}`", *(write(points[key]) for write in WRITE.values())] for key in keys]
     return lines([*SWEPT, "variant", *WRITE], rows)
 
@@ -72,12 +72,14 @@ def main(paths):
     if not paths:
         sys.exit(__doc__)
     points = points_of(paths[0])
-    gains = gains_of(points)
-    tables = iter([by(gains, "rx_entries", "io_ways"), by(gains, "array_mib", "reads"), shown(points)])
+    full, minus = gains_of(points, "nm_nfv"), gains_of(points, "nm_nfv_minus")
+    tables = [by(full, "rx_entries", "io_ways"), by(full, "array_mib", "reads"), by(minus, "rx_entries", "io_ways"), shown(points)]
+    made = iter(tables)
     text = PAGE.read_text()
-    PAGE.write_text(re.sub(r"(?:^\|.*\n)+", lambda _: next(tables), text, count=3, flags=re.M))
+    PAGE.write_text(re.sub(r"(?:^\|.*\n)+", lambda _: next(made), text, count=len(tables), flags=re.M))
     for path in paths:
-        print(path, counts(gains_of(points_of(path))))
+        for variant in ("nm_nfv", "nm_nfv_minus"):
+            print(path, variant, counts(gains_of(points_of(path), variant)))
 
 
 main(sys.argv[1:])

@@ -12,6 +12,7 @@ mod hairpin;
 mod kvs;
 mod nicmem;
 mod outside;
+mod rings;
 mod routes;
 mod runs;
 mod scenarios;

@@ -78,6 +78,11 @@ fn bench(flows: u16, lines: u64, queue: usize) -> Bench {
 
 /// The same, which does `action` to frames of each port's flow.
 fn acting(flows: u16, lines: u64, queue: usize, action: impl Fn(u16) -> FlowAction) -> Bench {
+    fetching(4, flows, lines, queue, action)
+}
+
+/// The same, with at most `fetches` reads of rules in flight, and as many of counters.
+fn fetching(fetches: usize, flows: u16, lines: u64, queue: usize, action: impl Fn(u16) -> FlowAction) -> Bench {
     let mut space = AddressSpace::default();
     let table = FlowTable::allocate(&mut space, flows.into());
     let mut host = MockHost::new(&space);
@@ -86,7 +91,7 @@ fn acting(flows: u16, lines: u64, queue: usize, action: impl Fn(u16) -> FlowActi
         table.install(&mut host.memory, flow(port), action).unwrap();
     }
     let hairpin =
-        Hairpin::new(HairpinSpec { table, memory: Bytes(lines * 80), fetches: 4, queue, addresses: ADDRESSES });
+        Hairpin::new(HairpinSpec { table, memory: Bytes(lines * 80), fetches, queue, addresses: ADDRESSES });
     let nic = Nic::new(&spec(), Box::new(Software::default()), &[], Addr(space.end()));
     Bench { nic: nic.with_stage(hairpin), host, wire: Wire::default(), table }
 }
@@ -185,6 +190,21 @@ fn frames_behind_one_that_waits_for_its_context_keep_their_order() {
     let ports: Vec<u8> = bench.wire.0.iter().map(|(frame, _)| frame[35]).collect();
     assert_eq!(ports, [0, 1, 0]);
     assert!(bench.wire.0[1].1 > began + nicforge_nic::mock::READ + nicforge_nic::mock::READ);
+}
+
+#[test]
+fn so_many_look_ups_are_in_flight_and_no_more() {
+    const FLOWS: u16 = 8;
+    let last_leaves = |fetches: usize| {
+        // So many are known that these are found at the first look.
+        let mut bench = fetching(fetches, 1000, 64, 64, |_| FlowAction::default());
+        (0..FLOWS).for_each(|port| bench.receive(&udp_frame(20, port)));
+        bench.run();
+        assert_eq!(bench.wire.0.len(), usize::from(FLOWS));
+        bench.wire.0.last().unwrap().1.as_ps() / nicforge_nic::mock::READ.as_ps()
+    };
+    // Of each flow the rule is read, and then the counter.
+    assert_eq!([8, 4, 2, 1].map(last_leaves), [2, 3, 5, 9]);
 }
 
 #[test]

@@ -249,6 +249,33 @@ fn long_writes_go_at_the_pace_of_the_link() {
     assert_eq!(cpu.now(), Time::from_ps(lines * 88 * 64));
 }
 
+/// Loads and stores of a copy alternate, so lines of the next part are loaded while the link carries those before.
+#[test]
+fn a_copy_to_the_nic_loads_while_the_link_is_busy() {
+    let copied = |alternates: bool| {
+        let mut space = AddressSpace::default();
+        let (nicmem, data) = (space.nicmem(0, 1 << 20), space.data(1 << 20, 4096));
+        let hardware = test_hardware();
+        let core = SimCore::new(0, &hardware.core, Time::from_ns(300), Time::from_ns(900));
+        let (mut host, mut core) = (Lent::new(Host::new(&hardware, &space)), Lent::new(core));
+        let mut cpu = SimCpu::on(&mut host, &mut core);
+        let len = 64 * 64;
+        if alternates {
+            cpu.copy_loop(data, nicmem, len, CopyLoop { line: Cycles(0), past_caches: false });
+        } else {
+            cpu.bytes(data, len);
+            cpu.bytes_mut(nicmem, len).fill(0);
+        }
+        cpu.now()
+    };
+    // The link takes the same for 64 lines less those that wait in buffers; what is loaded meanwhile costs nothing more.
+    let on_the_link = Time::from_ps((64 - 4) * 88 * 64);
+    let half = Time::from_ps(on_the_link.as_ps() / 2);
+    let [alternating, one_by_one] = [true, false].map(copied);
+    assert!(one_by_one > on_the_link + Time::from_ns(500), "{one_by_one}");
+    assert!(alternating < one_by_one - half, "{alternating} instead of {one_by_one}");
+}
+
 /// A core of its own over 1 MiB of small pages and as much of large ones.
 fn with_core(change: impl FnOnce(&mut crate::sim::CoreConfig)) -> (Lent<Host>, Lent<SimCore>, Addr, Addr) {
     let mut space = AddressSpace::default();

@@ -154,3 +154,22 @@ fn any_address_may_be_expected_and_nothing_changes() {
     drop(dma);
     assert_eq!(b.host.hierarchy.counters(), before);
 }
+
+/// The end of a frame of 1500 bytes fills a part of its line, and the rest of that comes from memory first.
+#[test]
+fn a_partly_written_line_that_no_cache_has_is_read_first() {
+    let written = |at: u64, len: usize, twice: bool| {
+        let mut b = bench();
+        let mut dma = SimDma::on(&mut b.host, &mut b.port, Time::ZERO);
+        if twice {
+            dma.write(b.data + at, &vec![1; len]);
+        }
+        let before = dma.host.hierarchy.dram_lines();
+        dma.write(b.data + at, &vec![1; len]);
+        dma.host.hierarchy.dram_lines() - before
+    };
+    assert_eq!(written(0, 1536, false), 0, "whole lines");
+    assert_eq!(written(0, 1500, false), 1, "the last one");
+    assert_eq!(written(4, 1500, false), 2, "the first one, too");
+    assert_eq!(written(4, 1500, true), 0, "the LLC has them");
+}
