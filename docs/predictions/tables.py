@@ -7,7 +7,9 @@
 The first folder has a folder for each scenario. The further ones have the same of the members of the machine's
 calibrated set. In each page of a scenario that has run, the first table becomes that of the run's points. A
 value has the 95 % interval of its run behind ±, and its range over the members in brackets, where they have run.
-Pages of whole systems have tables with columns of their own, which stay.
+
+Pages of whole systems have tables with columns of their own. In those with a line for each point the values of known
+columns are written anew, with intervals, and the others stay: where values change besides, the script says so.
 """
 
 import json
@@ -18,6 +20,23 @@ from pathlib import Path
 
 ROWS_MAX = 64
 OWN_TABLES = ("int-", "fx-", "tn-", "off-", "integrated-")
+# Columns of whole systems: path in the metrics, and what a value is multiplied by. One with a minus is what is left of 1.
+OWN_COLUMNS = {
+    "M RPCs/s": ("rpc_mps", 1),
+    "thousand messages/s": ("rpc_mps", 1000),
+    "payload Gbit/s": ("bandwidth_gbps", 1),
+    "wire Gbit/s": ("throughput_gbps", 1),
+    "p50 µs": ("latency_us.p50", 1),
+    "p99 µs": ("latency_us.p99", 1),
+    "p50 of a message µs": ("latency_us.p50", 1),
+    "p99 of a message µs": ("latency_us.p99", 1),
+    "Jain": ("fairness", 1),
+    "busy": ("-idle_fraction", 100),
+    "Gbit/s": ("bandwidth_gbps", 1),
+    "misses/KB": ("misses_per_kb", 1),
+    "interrupts kHz": ("interrupts_khz", 1),
+    **{f"{part} %": (f"cpu_time.{part}", 100) for part in ("interrupt", "driver", "stack", "copy", "user", "idle")},
+}
 PAGES = Path(__file__).parent
 
 
@@ -126,15 +145,70 @@ def report_in(folder, scenario):
     return None
 
 
+def own_cell(point, title, before):
+    """Written with as many digits as it was; `None` where the column is not known."""
+    if title not in OWN_COLUMNS:
+        return None
+    path, times = OWN_COLUMNS[title]
+    value = value_at(point["metrics"], path.lstrip("-"))
+    if value is None:
+        return before
+    value = times * (1 - value if path.startswith("-") else value)
+    written = before.split(" ")[0]
+    digits = len(written.partition(".")[2])
+    text = f"{value:.{digits}f}"
+    interval = point.get("intervals", {}).get(path.lstrip("-"))
+    half = f"{times * interval['half_width']:.{digits}f}" if interval else "0"
+    text += f" ± {half}" if float(half) > 0 else ""
+    return text + (" %" if before.endswith(" %") else "")
+
+
+def own_row(report, titles, cells):
+    """The cells of a line anew, if it is one point's."""
+    names = report["points"][0]["params"]
+
+    def is_named(point):
+        given = {**point["params"], "variant": point["variant"]}
+        return all(str(given[title]) == cell.strip("`") for title, cell in zip(titles, cells) if title in given)
+
+    points = [point for point in report["points"] if is_named(point)]
+    if len(points) != 1 or not any(title in names or title == "variant" for title in titles):
+        return None
+    return [own_cell(points[0], title, cell) or cell for title, cell in zip(titles, cells)]
+
+
+def own_table(page, report, text):
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+    titles = lines[0]
+    kept = [title for title in titles if title not in OWN_COLUMNS and title != "variant"]
+    kept = [title for title in kept if title not in report["points"][0]["params"]]
+    for number, cells in enumerate(lines[2:], 2):
+        anew = own_row(report, titles, cells)
+        if anew is None:
+            continue
+        plain_value = lambda cell: cell.split(" ± ")[0].rstrip(" %")
+        if kept and any(plain_value(old) != plain_value(new) for old, new in zip(cells, anew)):
+            print(f"{page.name}: values of {cells[:3]} moved; look at the columns {', '.join(kept)}, too")
+        lines[number] = anew
+    return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
+
+
+def write_own(page, report):
+    text = page.read_text()
+    page.write_text(re.sub(r"(?:^\|.*\n)+", lambda found: own_table(page, report, found[0]), text, flags=re.M))
+    print(page)
+
+
 def main(folders):
     if not folders:
         sys.exit(__doc__)
     out, *others = [Path(folder) for folder in folders]
     for page in sorted(PAGES.glob("*.md")):
-        if page.stem.startswith(OWN_TABLES):
-            continue
         report = report_in(out, page.stem)
         if report is None:
+            continue
+        if page.stem.startswith(OWN_TABLES):
+            write_own(page, report)
             continue
         members = [member for member in (report_in(folder, page.stem) for folder in others) if member]
         text = page.read_text()

@@ -201,8 +201,9 @@ impl SimDma {
         let first = to.line();
         let lines = (to + (len - 1)).line() - first + 1;
         let at_memory = self.cursor + self.port.config.write_latency;
-        for end in [to, to + len].into_iter().filter(|end| !end.0.is_multiple_of(CACHE_LINE_BYTES)) {
-            self.host.hierarchy.own_for_device(end.line(), at_memory);
+        let [begins, ends] = [to, to + len].map(|end| (!end.0.is_multiple_of(CACHE_LINE_BYTES)).then_some(end.line()));
+        for line in [begins, ends.filter(|_| ends != begins)].into_iter().flatten() {
+            self.host.hierarchy.own_for_device(line, at_memory);
         }
         let wait = match std::mem::take(&mut self.port.past_caches) {
             false => self.host.hierarchy.device_write(first, lines, at_memory),

@@ -171,5 +171,6 @@ fn a_partly_written_line_that_no_cache_has_is_read_first() {
     assert_eq!(written(0, 1536, false), 0, "whole lines");
     assert_eq!(written(0, 1500, false), 1, "the last one");
     assert_eq!(written(4, 1500, false), 2, "the first one, too");
+    assert_eq!(written(4, 16, false), 1, "both ends lie in one line");
     assert_eq!(written(4, 1500, true), 0, "the LLC has them");
 }
