@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | packet.rs | a network interface of the system, through a packet socket (AF_PACKET) |
 //! | xdp/ | the same through an AF_XDP socket, past the system's stack |
+//! | mapping.rs | memory that these sockets share with the kernel |
 //! | link.rs | what is behind these: up or down, how long frames may be |
 //! | tap.rs | a TAP device: the system's own stack is at the other end |
 //! | memif/ | shared memory with another data plane: VPP, DPDK |
@@ -17,6 +18,7 @@ mod capture;
 mod claim;
 mod foreign;
 mod link;
+mod mapping;
 mod memif;
 mod packet;
 mod pair;

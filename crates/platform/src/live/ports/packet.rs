@@ -2,7 +2,8 @@
 //! whoever it is for, and frames out of it.
 //!
 //! ```text
-//!   recvmmsg ─► slot: offload header │ frame, tag apart ─► checksum finished, cut, tag back in ─► NIC
+//!   ring, or recvmmsg where it is longer than a slot: offload header │ frame, tag apart
+//!     ─► checksum finished, cut, tag back in ─► NIC
 //! ```
 
 use std::io;
@@ -17,22 +18,22 @@ use nicforge_wire::unfinished::TxOffload;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
 mod large;
+mod ring;
 mod tag;
 
 use super::claim::{Claim, claimed};
 use super::{Link, Port, PortCounters, hand_over, system};
 use crate::live::LiveError;
+use ring::{FrameRing, Lies};
 use system::Takes;
-use tag::{put_tag_in, tag_of};
+use tag::put_tag_in;
 
 /// Messages received or sent by one call.
 const BATCH: usize = 32;
 /// The largest frame that a stack hands to its NIC to be cut (Linux: GSO_LEGACY_MAX_SIZE).
 const FRAME_MAX: usize = 65_536 + ETHERNET_HEADER_LEN;
 const SLOT: usize = (OFFLOAD_HEADER_LEN + FRAME_MAX).next_multiple_of(64);
-/// Room for the one control message that tells of a tag.
-const CONTROL: usize = 64;
-/// Bytes that may wait in the socket, each way. Frames that find no room are lost there.
+/// Bytes that may wait in the socket, each way: of segments that come in, and of all that leaves. What finds no room is lost there.
 const SOCKET_BYTES: c_int = 8 << 20;
 
 // From linux/if_packet.h, where the libc crate has not all of them.
@@ -63,20 +64,51 @@ pub struct PacketPort {
     _claim: Option<Claim>,
     socket: OwnedFd,
     mac: [u8; 6],
+    /// Frames that came in; none for one that only sends.
+    ring: Option<FrameRing>,
+    finisher: Finisher,
+    /// Rooms for segments.
     slots: Box<[u8]>,
-    /// Room for control messages; words, as they must be aligned.
-    beside: Box<[[u64; CONTROL / 8]; BATCH]>,
-    /// Length and tag of each received frame that is not handed over yet.
-    waiting: Vec<(usize, Option<[u8; VLAN_TAG_LEN]>)>,
+    /// Length of each received segment that is not handed over yet.
+    waiting: Vec<usize>,
     next: usize,
     /// Messages to send, one after another, each behind its offload header.
     outgoing: Vec<u8>,
     messages: Vec<Message>,
     /// What the last message may still be joined with.
     last: Option<Joined>,
+    counters: PortCounters,
+}
+
+/// Finishes what senders left to their NIC.
+#[derive(Default)]
+struct Finisher {
     scratch: Vec<u8>,
     tagged: Vec<u8>,
-    counters: PortCounters,
+}
+
+impl Finisher {
+    /// Hands the frame behind the offload header of `bytes` over, as it is if it has at most `longest` bytes and others can
+    /// finish it; returns as how many frames, or why it cannot be read.
+    fn hand_over(
+        &mut self,
+        bytes: &mut [u8],
+        tag: Option<[u8; VLAN_TAG_LEN]>,
+        longest: usize,
+        each: &mut dyn FnMut(&[u8], TxOffload),
+    ) -> Result<usize, &'static str> {
+        let (header, frame) = bytes.split_first_chunk_mut::<OFFLOAD_HEADER_LEN>().ok_or("offload_header_missing")?;
+        let offload = Offload::decode(header);
+        let tagged = &mut self.tagged;
+        let finished = match tag {
+            None => hand_over(&offload, frame, longest, &mut self.scratch, each),
+            Some(tag) => offload.finish(frame, &mut self.scratch, &mut |frame| {
+                put_tag_in(tagged, frame, tag);
+                each(tagged, TxOffload::default());
+            }),
+        };
+        finished.map_err(|error| error.name())
+    }
 }
 
 /// Room for a batch of the largest frames. Every page of it is there from the beginning (zeros would
@@ -129,14 +161,15 @@ impl PacketPort {
         let set = |option, value: c_int| system::set_option(fd, libc::SOL_PACKET, option, value);
         // All before the first frame can come in.
         set(libc::PACKET_VNET_HDR, 1).map_err(failed)?;
-        set(libc::PACKET_AUXDATA, 1).map_err(failed)?;
         set(PACKET_IGNORE_OUTGOING, 1).map_err(failed)?;
         // The queueing discipline stays in the way: past it the kernel drops each segment that its device cannot cut.
         for option in [libc::SO_RCVBUFFORCE, libc::SO_SNDBUFFORCE] {
             // Without the privilege the usual size stays.
             let _ = system::set_option(fd, libc::SOL_SOCKET, option, SOCKET_BYTES);
         }
+        let mut ring = None;
         if takes == Takes::All {
+            ring = Some(FrameRing::new(fd).map_err(failed)?);
             system::make_promiscuous(fd, index).map_err(failed)?;
         }
         let mac = system::bind_to(fd, index, takes).map_err(failed)?;
@@ -148,47 +181,76 @@ impl PacketPort {
             _claim: claim,
             socket,
             mac,
+            ring,
+            finisher: Finisher::default(),
             slots: if takes == Takes::All { touched().into() } else { Box::default() },
-            beside: Box::new([[0; CONTROL / 8]; BATCH]),
             waiting: Vec::with_capacity(BATCH),
             next: 0,
             outgoing,
             messages: Vec::with_capacity(BATCH),
             last: None,
-            scratch: Vec::new(),
-            tagged: Vec::new(),
             counters: PortCounters::default(),
         })
     }
 
-    /// Fills the slots anew.
-    fn fill(&mut self) -> Result<(), LiveError> {
+    /// Receives up to `count` segments that lie in the socket.
+    fn fill(&mut self, count: usize) -> Result<(), LiveError> {
         (self.next, _) = (0, self.waiting.clear());
         let mut parts: [iovec; BATCH] = std::array::from_fn(|_| iovec { iov_base: std::ptr::null_mut(), iov_len: 0 });
         // SAFETY: all zeros is a value of this plain structure.
         let mut headers: [mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
-        let slots = self.slots.chunks_exact_mut(SLOT);
-        for (number, slot) in slots.enumerate() {
+        for (number, slot) in self.slots.chunks_exact_mut(SLOT).enumerate() {
             parts[number].iov_base = slot.as_mut_ptr().cast();
             parts[number].iov_len = slot.len();
-            let header = &mut headers[number].msg_hdr;
-            header.msg_iov = &raw mut parts[number];
-            header.msg_iovlen = 1;
-            header.msg_control = self.beside[number].as_mut_ptr().cast();
-            header.msg_controllen = CONTROL as _;
+            headers[number].msg_hdr.msg_iov = &raw mut parts[number];
+            headers[number].msg_hdr.msg_iovlen = 1;
         }
-        // SAFETY: the headers point to `parts`, `slots` and `beside`, which live on and are used
-        // by nobody else until the call is over.
-        let received = unsafe { system::receive_messages(self.socket.as_fd(), &mut headers) };
-        let received = match received {
-            Ok(received) => received,
-            Err(cause) => return self.excuse(cause),
+        loop {
+            // SAFETY: the headers point to `parts`, and those to `slots`, which live on and are used by nobody else until
+            // the call is over.
+            match unsafe { system::receive_messages(self.socket.as_fd(), &mut headers[..count]) } {
+                Ok(received) => {
+                    self.waiting.extend(headers[..received].iter().map(|header| header.msg_len as usize));
+                    return Ok(());
+                }
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                // An error of the interface comes before the segments, once.
+                Err(cause) => self.excuse(cause)?,
+            }
+        }
+    }
+
+    /// Hands the oldest frame over; returns as how many, or `None` if there is none.
+    fn take(&mut self, longest: usize, each: &mut dyn FnMut(&[u8], TxOffload)) -> Result<Option<usize>, LiveError> {
+        let Some(front) = self.ring.as_mut().and_then(FrameRing::front) else {
+            return Ok(None);
         };
-        for header in &headers[..received] {
-            let len = header.msg_len as usize;
-            self.waiting.push((len, tag_of(&header.msg_hdr)));
+        let (lies, tag) = (front.lies, front.tag);
+        let taken = match lies {
+            Lies::Here => self.finisher.hand_over(front.bytes, tag, longest, each),
+            Lies::Lost => Err("socket_full"),
+            Lies::InSocket => {
+                if self.next == self.waiting.len() {
+                    let count = self.ring.as_ref().map_or(0, |ring| ring.in_socket(BATCH));
+                    self.fill(count)?;
+                }
+                match self.waiting.get(self.next) {
+                    Some(&len) => {
+                        let slot = &mut self.slots[self.next * SLOT..][..len];
+                        self.next += 1;
+                        self.finisher.hand_over(slot, tag, longest, each)
+                    }
+                    None => Err("socket_full"),
+                }
+            }
+        };
+        if let Some(ring) = &mut self.ring {
+            ring.release();
         }
-        Ok(())
+        Ok(Some(taken.unwrap_or_else(|cause| {
+            self.counters.lost(cause, 1);
+            0
+        })))
     }
 
     /// The last message is complete.
@@ -209,39 +271,6 @@ impl PacketPort {
             _ => Err(LiveError::of(format!("interface {}", self.link.name()))(cause)),
         }
     }
-
-    /// Hands the frame in slot `slot` over, as it is if it has at most `longest` bytes and others can
-    /// finish it; returns as how many frames.
-    fn hand_over(
-        &mut self,
-        slot: usize,
-        len: usize,
-        tag: Option<[u8; VLAN_TAG_LEN]>,
-        longest: usize,
-        each: &mut dyn FnMut(&[u8], TxOffload),
-    ) -> usize {
-        let slot = &mut self.slots[slot * SLOT..][..len];
-        let Some((header, frame)) = slot.split_first_chunk_mut::<OFFLOAD_HEADER_LEN>() else {
-            self.counters.lost("offload_header_missing", 1);
-            return 0;
-        };
-        let offload = Offload::decode(header);
-        let tagged = &mut self.tagged;
-        let finished = match tag {
-            None => hand_over(&offload, frame, longest, &mut self.scratch, each),
-            Some(tag) => offload.finish(frame, &mut self.scratch, &mut |frame| {
-                put_tag_in(tagged, frame, tag);
-                each(tagged, TxOffload::default());
-            }),
-        };
-        match finished {
-            Ok(frames) => frames,
-            Err(error) => {
-                self.counters.lost(error.name(), 1);
-                0
-            }
-        }
-    }
 }
 
 impl Port for PacketPort {
@@ -255,22 +284,20 @@ impl Port for PacketPort {
         longest: usize,
         each: &mut dyn FnMut(&[u8], TxOffload),
     ) -> Result<usize, LiveError> {
-        let (mut frames, mut drained) = (0, false);
+        let mut frames = 0;
         while frames < budget {
-            if self.next == self.waiting.len() {
-                // A batch that was not full has emptied the socket.
-                if drained {
-                    break;
-                }
-                self.fill()?;
-                if self.waiting.is_empty() {
-                    break;
-                }
-                drained = self.waiting.len() < BATCH;
+            match self.take(longest, each)? {
+                Some(taken) => frames += taken,
+                None => break,
             }
-            let (len, tag) = self.waiting[self.next];
-            frames += self.hand_over(self.next, len, tag, longest, each);
-            self.next += 1;
+        }
+        if frames == 0 {
+            // An interface that goes down says so by an error, which would end each wait until it is asked for.
+            let error = system::option(self.socket.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR);
+            match error.map_err(LiveError::of(format!("interface {}", self.link.name())))? {
+                0 => {}
+                error => self.excuse(io::Error::from_raw_os_error(error))?,
+            }
         }
         self.counters.received += frames as u64;
         Ok(frames)
