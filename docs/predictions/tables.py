@@ -28,6 +28,7 @@ OWN_COLUMNS = {
     "wire Gbit/s": ("throughput_gbps", 1),
     "p50 µs": ("latency_us.p50", 1),
     "p99 µs": ("latency_us.p99", 1),
+    "p99.99 µs": ("latency_us.curve.99.99", 1),
     "p50 of a message µs": ("latency_us.p50", 1),
     "p99 of a message µs": ("latency_us.p99", 1),
     "Jain": ("fairness", 1),
@@ -71,6 +72,9 @@ COLUMNS = [
 
 
 def value_at(metrics, path):
+    curve, found, percentile = path.partition(".curve.")
+    if found:
+        return dict((value_at(metrics, curve) or {"curve": []})["curve"]).get(float(percentile))
     for name in path.split("."):
         metrics = metrics.get(name) if isinstance(metrics, dict) else None
     return metrics
