@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROWS_MAX = 64
 OWN_TABLES = ("int-", "fx-", "tn-", "off-", "integrated-")
-# Columns of whole systems: path in the metrics, and what a value is multiplied by. One with a minus is what is left of 1.
+# Columns of whole systems: path in the metrics, and what a value is multiplied by.
 OWN_COLUMNS = {
     "M RPCs/s": ("rpc_mps", 1),
     "thousand messages/s": ("rpc_mps", 1000),
@@ -32,7 +32,6 @@ OWN_COLUMNS = {
     "p50 of a message µs": ("latency_us.p50", 1),
     "p99 of a message µs": ("latency_us.p99", 1),
     "Jain": ("fairness", 1),
-    "busy": ("-idle_fraction", 100),
     "Gbit/s": ("bandwidth_gbps", 1),
     "misses/KB": ("misses_per_kb", 1),
     "interrupts kHz": ("interrupts_khz", 1),
@@ -69,6 +68,9 @@ COLUMNS = [
     ("stall", "cycles_per_packet.stall", plain(0), False),
     ("idle %", "idle_fraction", share, False),
 ]
+
+
+OF_CORES = ("busy", "thousand cycles a message")
 
 
 def value_at(metrics, path):
@@ -149,49 +151,79 @@ def report_in(folder, scenario):
     return None
 
 
-def own_cell(point, title, before):
+def of_cores(report, point, title):
+    """What follows from how busy cores were."""
+    busy = [core["busy_fraction"] for core in point["cores"]]
+    if title == "busy":
+        return f"{100 * statistics.mean(busy):.0f} %"
+    hertz = 1e9 * next(p["value"] for p in report["machine_parameters"] if p["key"] == "core.frequency_ghz")
+    return f"{sum(busy) * hertz / (point['metrics']['rpc_mps'] * 1e6) / 1e3:.0f}"
+
+
+def own_cell(report, point, title, before):
     """Written with as many digits as it was; `None` where the column is not known."""
+    if title in OF_CORES:
+        return of_cores(report, point, title)
     if title not in OWN_COLUMNS:
         return None
     path, times = OWN_COLUMNS[title]
-    value = value_at(point["metrics"], path.lstrip("-"))
+    value = value_at(point["metrics"], path)
     if value is None:
         return before
-    value = times * (1 - value if path.startswith("-") else value)
+    value *= times
     written = before.split(" ")[0]
     digits = len(written.partition(".")[2])
     text = f"{value:.{digits}f}"
-    interval = point.get("intervals", {}).get(path.lstrip("-"))
+    interval = point.get("intervals", {}).get(path)
     half = f"{times * interval['half_width']:.{digits}f}" if interval else "0"
     text += f" ± {half}" if float(half) > 0 else ""
     return text + (" %" if before.endswith(" %") else "")
 
 
-def own_row(report, titles, cells):
+def named(report, given):
+    """The only point that has these values of variant and parameters, if there is one."""
+
+    def fits(point):
+        values = {**point["params"], "variant": point["variant"]}
+        return all(str(values.get(name)) == value for name, value in given.items())
+
+    points = [point for point in report["points"] if given and fits(point)]
+    return points[0] if len(points) == 1 else None
+
+
+def by_clock(report, titles, cells):
+    """A line of bandwidths by clock, of the place that it begins with."""
+    mib = titles[0].split(" ")[0]
+    points = [named(report, {"placement": cells[0], "cache_mib": mib, "cpu_ghz": f"{ghz.split(' ')[0]}.0"}) for ghz in titles[1:]]
+    return cells[:1] + [own_cell(report, point, "Gbit/s", cell) if point else cell for point, cell in zip(points, cells[1:])]
+
+
+def own_row(report, given, titles, cells):
     """The cells of a line anew, if it is one point's."""
-    names = report["points"][0]["params"]
-
-    def is_named(point):
-        given = {**point["params"], "variant": point["variant"]}
-        return all(str(given[title]) == cell.strip("`") for title, cell in zip(titles, cells) if title in given)
-
-    points = [point for point in report["points"] if is_named(point)]
-    if len(points) != 1 or not any(title in names or title == "variant" for title in titles):
-        return None
-    return [own_cell(points[0], title, cell) or cell for title, cell in zip(titles, cells)]
+    if all(re.fullmatch(r"\d+ GHz", title) for title in titles[1:]):
+        return by_clock(report, titles, cells)
+    params = {**report["points"][0]["params"], "variant": ""}
+    named_here = {title: cell.strip("`") for title, cell in zip(titles, cells) if title in params}
+    if titles[0] == "place":
+        named_here["placement"] = cells[0]
+    point = named(report, {**given, **named_here} if named_here else {})
+    return point and [own_cell(report, point, title, cell) or cell for title, cell in zip(titles, cells)]
 
 
-def own_table(page, report, text):
+def own_table(page, report, before, text):
     lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
     titles = lines[0]
-    kept = [title for title in titles if title not in OWN_COLUMNS and title != "variant"]
-    kept = [title for title in kept if title not in report["points"][0]["params"]]
+    kept = [title for title in titles if title not in (*OWN_COLUMNS, *OF_CORES, "variant", "place")]
+    kept = [title for title in kept if title not in report["points"][0]["params"] and not re.search("GHz|MiB", title)]
+    # What the line before the table says of all its lines.
+    said = re.search(r"(\d+) GHz, (\d+) MiB:\s*$", before)
+    given = {"cpu_ghz": f"{said[1]}.0", "cache_mib": said[2]} if said else {}
     for number, cells in enumerate(lines[2:], 2):
-        anew = own_row(report, titles, cells)
+        anew = own_row(report, given, titles, cells)
         if anew is None:
             continue
-        plain_value = lambda cell: cell.split(" ± ")[0].rstrip(" %")
-        if kept and any(plain_value(old) != plain_value(new) for old, new in zip(cells, anew)):
+        bare = [[cell.split(" ± ")[0].rstrip(" %") for cell in line] for line in (cells, anew)]
+        if kept and bare[0] != bare[1]:
             print(f"{page.name}: values of {cells[:3]} moved; look at the columns {', '.join(kept)}, too")
         lines[number] = anew
     return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
@@ -199,7 +231,8 @@ def own_table(page, report, text):
 
 def write_own(page, report):
     text = page.read_text()
-    page.write_text(re.sub(r"(?:^\|.*\n)+", lambda found: own_table(page, report, found[0]), text, flags=re.M))
+    anew = lambda found: own_table(page, report, text[: found.start()], found[0])
+    page.write_text(re.sub(r"(?:^\|.*\n)+", anew, text, flags=re.M))
     print(page)
 
 

@@ -1,6 +1,5 @@
 //! A run whose counts do not add up: a defect of ours, of which the report is what there is to look at.
 
-use std::os::fd::BorrowedFd;
 use std::process::ExitCode;
 
 use nicforge_lab::live::{parse_live, run_live_over};
@@ -22,14 +21,6 @@ impl Port for Loses {
 
     fn send(&mut self, _frame: &[u8], _now: Time) -> Result<(), LiveError> {
         Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), LiveError> {
-        Ok(())
-    }
-
-    fn readable(&self) -> Option<BorrowedFd<'_>> {
-        None
     }
 
     fn counters(&self) -> &PortCounters {

@@ -1,6 +1,5 @@
 //! Bursts that leave one after another, into a receiver with little room on the device's core.
 
-use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -57,14 +56,6 @@ impl Port for Busy {
             self.counters.refused += 1;
         }
         Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), LiveError> {
-        Ok(())
-    }
-
-    fn readable(&self) -> Option<BorrowedFd<'_>> {
-        None
     }
 
     fn counters(&self) -> &PortCounters {

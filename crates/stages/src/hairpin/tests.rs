@@ -90,8 +90,7 @@ fn fetching(fetches: usize, flows: u16, lines: u64, queue: usize, action: impl F
         let action = action(port);
         table.install(&mut host.memory, flow(port), action).unwrap();
     }
-    let hairpin =
-        Hairpin::new(HairpinSpec { table, memory: Bytes(lines * 80), fetches, queue, addresses: ADDRESSES });
+    let hairpin = Hairpin::new(HairpinSpec { table, memory: Bytes(lines * 80), fetches, queue, addresses: ADDRESSES });
     let nic = Nic::new(&spec(), Box::new(Software::default()), &[], Addr(space.end()));
     Bench { nic: nic.with_stage(hairpin), host, wire: Wire::default(), table }
 }

@@ -1,6 +1,5 @@
 //! What a run chooses where the file leaves it open.
 
-use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use super::*;
@@ -24,14 +23,6 @@ impl Port for OfKind {
 
     fn send(&mut self, _frame: &[u8], _now: Time) -> Result<(), LiveError> {
         Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), LiveError> {
-        Ok(())
-    }
-
-    fn readable(&self) -> Option<BorrowedFd<'_>> {
-        None
     }
 
     fn counters(&self) -> &PortCounters {

@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, BufWriter};
-use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use nicforge_units::Time;
@@ -122,14 +121,6 @@ impl Port for CapturePort {
         }
         self.counters.went_out(frame.len() as u64);
         Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), LiveError> {
-        Ok(())
-    }
-
-    fn readable(&self) -> Option<BorrowedFd<'_>> {
-        None
     }
 
     fn is_patient(&self) -> bool {

@@ -168,11 +168,15 @@ pub trait Port: Send {
     /// Takes a frame to send at `now`; it leaves with the next [`flush`](Self::flush).
     fn send(&mut self, frame: &[u8], now: Time) -> Result<(), LiveError>;
 
-    /// Sends what was taken.
-    fn flush(&mut self) -> Result<(), LiveError>;
+    /// Sends what was taken, if anything waits.
+    fn flush(&mut self) -> Result<(), LiveError> {
+        Ok(())
+    }
 
     /// What can be waited for when nothing came in; `None` when the port is to be polled.
-    fn readable(&self) -> Option<BorrowedFd<'_>>;
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 
     /// Says that its user is about to wait for [`readable`](Self::readable); false if a frame is there already.
     fn arm(&mut self) -> bool {

@@ -1,7 +1,6 @@
 //! Two ends of a cable within this program.
 
 use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nicforge_units::Time;
@@ -64,14 +63,6 @@ impl Port for PairPort {
             self.counters.refused += 1;
         }
         Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), LiveError> {
-        Ok(())
-    }
-
-    fn readable(&self) -> Option<BorrowedFd<'_>> {
-        None
     }
 
     fn counters(&self) -> &PortCounters {

@@ -158,10 +158,6 @@ impl Port for TapPort {
         self.write(&[0; OFFLOAD_HEADER_LEN], [frame, &[]])
     }
 
-    fn flush(&mut self) -> Result<(), LiveError> {
-        Ok(())
-    }
-
     fn readable(&self) -> Option<BorrowedFd<'_>> {
         // While the device is down the file is always readable, with nothing to read.
         self.link.is_up.then(|| self.file.as_fd())

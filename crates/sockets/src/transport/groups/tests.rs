@@ -1,7 +1,6 @@
 //! Flow-groups over one cable, whose frames all come in by the first group's port: letters take them to the others.
 
 use std::collections::HashMap;
-use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
 
 use nicforge_platform::live::LiveError;
@@ -29,14 +28,6 @@ impl Port for Part {
         let mut end = self.end.lock().unwrap();
         end.send(frame, now)?;
         end.flush()
-    }
-
-    fn flush(&mut self) -> Result<(), LiveError> {
-        Ok(())
-    }
-
-    fn readable(&self) -> Option<BorrowedFd<'_>> {
-        None
     }
 
     fn counters(&self) -> &PortCounters {
