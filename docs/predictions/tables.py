@@ -9,7 +9,8 @@ calibrated set. In each page of a scenario that has run, the first table becomes
 value has the 95 % interval of its run behind ±, and its range over the members in brackets, where they have run.
 
 Pages of whole systems have tables with columns of their own. In those with a line for each point the values of known
-columns are written anew, with intervals, and the others stay: where values change besides, the script says so.
+columns are written anew, with intervals, and the others stay: where values change besides, the script says so. A
+table under "All points" has the columns of all other pages.
 """
 
 import json
@@ -67,7 +68,14 @@ COLUMNS = [
     ("sync", "cycles_per_packet.sync", plain(0), False),
     ("stall", "cycles_per_packet.stall", plain(0), False),
     ("idle %", "idle_fraction", share, False),
+    ("M tuples/s", "tuples_mps", plain(2), True),
+    ("counted M/s", "counted_mps", plain(2), True),
+    ("input µs", "tuple_us.input", plain(2), True),
+    ("work µs", "tuple_us.work", plain(2), True),
+    ("output µs", "tuple_us.output", plain(2), True),
 ]
+# Behind this heading stands a table of all points with the columns above.
+ALL = "\n## All points\n"
 
 
 OF_CORES = ("busy", "thousand cycles a message")
@@ -210,16 +218,16 @@ def own_row(report, given, titles, cells):
     return point and [own_cell(report, point, title, cell) or cell for title, cell in zip(titles, cells)]
 
 
-def own_table(page, report, before, text):
+def own_table(page, reports, before, text):
     lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
     titles = lines[0]
     kept = [title for title in titles if title not in (*OWN_COLUMNS, *OF_CORES, "variant", "place")]
-    kept = [title for title in kept if title not in report["points"][0]["params"] and not re.search("GHz|MiB", title)]
+    kept = [title for title in kept if title not in reports[0]["points"][0]["params"] and not re.search("GHz|MiB", title)]
     # What the line before the table says of all its lines.
     said = re.search(r"(\d+) GHz, (\d+) MiB:\s*$", before)
     given = {"cpu_ghz": f"{said[1]}.0", "cache_mib": said[2]} if said else {}
     for number, cells in enumerate(lines[2:], 2):
-        anew = own_row(report, given, titles, cells)
+        anew = next(filter(None, (own_row(report, given, titles, cells) for report in reports)), None)
         if anew is None:
             continue
         bare = [[cell.split(" ± ")[0].rstrip(" %") for cell in line] for line in (cells, anew)]
@@ -229,10 +237,11 @@ def own_table(page, report, before, text):
     return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
 
 
-def write_own(page, report):
-    text = page.read_text()
-    anew = lambda found: own_table(page, report, text[: found.start()], found[0])
-    page.write_text(re.sub(r"(?:^\|.*\n)+", anew, text, flags=re.M))
+def write_own(page, reports):
+    text, heading, of_all = page.read_text().partition(ALL)
+    of_all = heading and f"\n{table(reports[0], [])}"
+    anew = lambda found: own_table(page, reports, text[: found.start()], found[0])
+    page.write_text(re.sub(r"(?:^\|.*\n)+", anew, text, flags=re.M) + heading + of_all)
     print(page)
 
 
@@ -245,7 +254,9 @@ def main(folders):
         if report is None:
             continue
         if page.stem.startswith(OWN_TABLES):
-            write_own(page, report)
+            # A page may show a second scenario, whose name begins as its own does.
+            names = {path.name for path in out.glob(f"{page.stem}-*") if not (PAGES / f"{path.name}.md").exists()}
+            write_own(page, [report, *(report_in(out, name) for name in sorted(names))])
             continue
         members = [member for member in (report_in(folder, page.stem) for folder in others) if member]
         text = page.read_text()
