@@ -149,8 +149,10 @@ pub struct Timeouts {
     pub udp: Time,
     /// TCP flows that saw packets both ways: RFC 5382, REQ-5 asks for 2 h 4 min.
     pub tcp_established: Time,
-    /// TCP flows that saw packets one way, or a FIN or RST: RFC 5382, REQ-5, 4 minutes.
+    /// TCP flows that saw packets one way: RFC 5382, REQ-5, 4 minutes.
     pub tcp_transitory: Time,
+    /// TCP flows that saw a FIN or RST: the same; RFC 7857, section 2.1 wants them apart.
+    pub tcp_closing: Time,
     /// ICMP echo: RFC 5508, REQ-2 asks for 60 s.
     pub icmp: Time,
     /// What the first fragment of a packet said, for the later ones (RFC 1122, section 3.3.2:
@@ -167,6 +169,7 @@ impl Default for Timeouts {
             udp: seconds(300),
             tcp_established: seconds(7440),
             tcp_transitory: seconds(240),
+            tcp_closing: seconds(240),
             icmp: seconds(60),
             fragment: seconds(60),
             balanced: seconds(300),

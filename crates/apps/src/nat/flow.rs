@@ -82,7 +82,7 @@ impl Flows {
         let base = config.read::<ExternalOptions>().external_address.to_bits();
         let options: NatOptions = config.read();
         let timeouts = options.timeouts(config.timeouts);
-        let (tcp, others) = (timeouts.tcp_transitory, timeouts.udp.min(timeouts.icmp));
+        let (tcp, others) = (timeouts.tcp_transitory.min(timeouts.tcp_closing), timeouts.udp.min(timeouts.icmp));
         let table = Cuckoo::allocate(space, entries);
         let (addresses, ports) = match options.nat_mapping {
             Mapping::PerFlow => {
@@ -359,7 +359,8 @@ impl Flows {
         let closing = (entry.state | peer.state) & CLOSING != 0;
         let both_ways = entry.seen != 0 && peer.seen != 0;
         let timeout = match entry.key.protocol() {
-            ip_protocol::TCP if both_ways && !closing => self.timeouts.tcp_established,
+            ip_protocol::TCP if closing => self.timeouts.tcp_closing,
+            ip_protocol::TCP if both_ways => self.timeouts.tcp_established,
             ip_protocol::TCP => self.timeouts.tcp_transitory,
             ip_protocol::UDP => self.timeouts.udp,
             _ => self.timeouts.icmp,

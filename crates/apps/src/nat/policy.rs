@@ -93,8 +93,10 @@ options! {
         nat_udp_s: u32 = 300, "s", Allowed::Whole(1, 86_400), source "RFC 4787, REQ-5";
         /// Silence that ends a TCP flow with packets both ways.
         nat_tcp_established_s: u32 = 7440, "s", Allowed::Whole(1, 604_800), source "RFC 5382, REQ-5";
-        /// Silence that ends a TCP flow with packets one way, or after a FIN or RST.
+        /// Silence that ends a TCP flow with packets one way.
         nat_tcp_transitory_s: u32 = 240, "s", Allowed::Whole(1, 86_400), source "RFC 5382, REQ-5";
+        /// Silence that ends a TCP flow after a FIN or RST.
+        nat_tcp_closing_s: u32 = 240, "s", Allowed::Whole(1, 86_400), source "RFC 5382, REQ-5; RFC 7857, section 2.1";
         /// Silence that ends a flow of ICMP queries.
         nat_icmp_s: u32 = 60, "s", Allowed::Whole(1, 86_400), source "RFC 5508, REQ-2";
     }
@@ -113,6 +115,7 @@ impl NatOptions {
             udp: seconds(self.nat_udp_s),
             tcp_established: seconds(self.nat_tcp_established_s),
             tcp_transitory: seconds(self.nat_tcp_transitory_s),
+            tcp_closing: seconds(self.nat_tcp_closing_s),
             icmp: seconds(self.nat_icmp_s),
             ..others
         }

@@ -146,6 +146,15 @@ fn silence_lasts_as_long_as_is_set() {
         bench.forward(0, &tcp(CLIENT, SERVER, "A", b""));
         assert_eq!(bench.counter("flows_opened"), opened, "established, second {second}");
     }
+    // And after a FIN a third one.
+    for (second, gone) in [(9, false), (11, true)] {
+        let mut bench = Bench::new(&config().with("nat_tcp_closing_s", 10).with("nat_tcp_transitory_s", 1));
+        let seen = decode(&bench.forward(0, &tcp(CLIENT, SERVER, "S", b""))).unwrap();
+        let reply = tcp(SERVER, (&seen.source.0.to_string(), seen.source.1), "FA", b"");
+        bench.forward(1, &reply);
+        bench.set_now(seconds(second));
+        assert_eq!(matches!(bench.send(1, &reply).0, Verdict::Drop("no_flow")), gone, "closing, second {second}");
+    }
 }
 
 #[test]
@@ -159,7 +168,7 @@ fn tcp_lives_long_when_established_and_short_after_fin_or_reset() {
         let reply = tcp(SERVER, (&external, seen.source.1), "SA", b"");
         bench.forward(1, &reply);
         bench.forward(0, &tcp(CLIENT, SERVER, flags, b""));
-        let timeout = if established { limits.tcp_established } else { limits.tcp_transitory };
+        let timeout = if established { limits.tcp_established } else { limits.tcp_closing };
         let late = tcp(SERVER, (&external, seen.source.1), "A", b"");
         bench.set_now(timeout - Time::from_ms(1));
         bench.forward(1, &late);

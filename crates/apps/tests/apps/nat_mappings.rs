@@ -291,7 +291,7 @@ fn networks_on_both_sides_may_have_the_same_addresses() {
     assert_eq!(ip_packet(&back), ip_packet(&one_hop_on(&udp(outside, CLIENT, b"y"))));
 }
 
-/// RFC 6056; RFC 7857, section 7: hosts outside cannot foresee the next port.
+/// RFC 6056; RFC 7857, section 9: hosts outside cannot foresee the next port.
 #[test]
 fn external_ports_are_given_out_at_random() {
     let of_seed = |seed| {
