@@ -21,7 +21,7 @@
 //!   as `protocol`; ARP, IPv6 and everything else as `not_ipv4`; a wrong IPv4 header checksum as `ip_checksum`.
 //! - Every packet loses a hop, as behind any router (RFC 3022, section 1), so that a loop ends and
 //!   `traceroute` sees us; whose last one it was is dropped (`ttl_expired`) and opens nothing. Ethernet addresses are those of the port that the packet leaves through.
-//! - State goes after a silence ([`crate::Timeouts`]); a FIN or RST makes it the transitory
+//! - State goes after a silence ([`crate::Timeouts`]); a FIN or RST makes it the closing
 //!   one. Dead flows are found when they are looked up, and by a sweep of a few entries
 //!   whenever a flow is opened.
 //!

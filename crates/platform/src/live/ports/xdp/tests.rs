@@ -64,3 +64,61 @@ fn a_tap_device_is_no_adapter_of_a_wire() {
     };
     assert!(remedy.contains("vhost_user"), "{remedy}");
 }
+
+/// The frames that `port` gets and that end with `end`; it waits until `bytes` of payload are there, for seconds at most.
+fn payload_from(port: &mut dyn Port, end: u8, bytes: usize) -> Vec<Vec<u8>> {
+    let (mut came, mut seen) = (Vec::new(), 0);
+    for _ in 0..1000 {
+        let mut each = |frame: &[u8]| {
+            if frame.last() == Some(&end) {
+                seen += frame.iter().rev().take_while(|&&byte| byte == end).count();
+                came.push(frame.to_vec());
+            }
+        };
+        port.receive(64, &mut each).unwrap();
+        if seen >= bytes {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    came
+}
+
+/// A guest's adapter leaves checksums and cutting to the TAP device behind it, which marks neither for XDP.
+#[test]
+fn what_a_guest_leaves_to_its_tap_device_is_finished() {
+    let name = format!("nfg{}", std::process::id() % 100_000);
+    let Ok(mut guest) = crate::live::ports::TapPort::open(&name) else {
+        eprintln!("skipped: a TAP device needs root and /dev/net/tun");
+        return;
+    };
+    let up = std::process::Command::new("ip").args(["link", "set", &name, "up"]).status();
+    let opened = XdpPort::open(&name, None);
+    let (true, Ok(mut port)) = (up.is_ok_and(|up| up.success()), opened) else {
+        eprintln!("skipped: a TAP device under AF_XDP needs ip and a kernel with it");
+        return;
+    };
+    guest.look().unwrap();
+    let mut datagram = Vec::new();
+    let builder = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 9);
+    builder.udp(5, 6).write(&mut datagram, &[6; 900]).unwrap();
+    let begun = TxOffload { l4_checksum: true, ..TxOffload::default() };
+    let cut = TxOffload { segment: 1000, ..begun };
+    for (frame, left, end, bytes) in
+        [(datagram, begun, 6, 900), (segment(false, 1000), begun, 5, 1000), (segment(true, 5000), cut, 5, 5000)]
+    {
+        guest.send_unfinished(&frame, left, Time::ZERO).unwrap();
+        guest.flush().unwrap();
+        let came = payload_from(&mut port, end, bytes);
+        assert_eq!(came.len() > 1, left == cut, "{} frames", came.len());
+        for frame in came {
+            let verdict = checksum::verify(&frame, &parse_frame(&frame).unwrap());
+            assert_eq!(verdict.l4, Some(true), "{bytes} bytes");
+            // And back.
+            port.send(&frame, Time::ZERO).unwrap();
+            port.flush().unwrap();
+            let back = payload_from(&mut guest, end, 1);
+            assert_eq!(back, [frame]);
+        }
+    }
+}
