@@ -2,6 +2,7 @@
 
 use nicforge_apps::tables::PortPartition;
 use nicforge_apps::{AppConfig, PortMap, Timeouts};
+use nicforge_nic::Verdict;
 use nicforge_units::Time;
 
 use crate::support::{Bench, address, answer, decode, echo, ip_packet, one_hop_on, tcp, udp};
