@@ -9,13 +9,13 @@ use nicforge_units::Time;
 
 use super::*;
 
-/// A port that counts a frame on every look and hands none over.
+/// A port that says that a frame went out whenever it is asked for one that came in.
 #[derive(Default)]
-struct Loses(PortCounters);
+struct Multiplies(PortCounters);
 
-impl Port for Loses {
+impl Port for Multiplies {
     fn receive(&mut self, _budget: usize, _each: &mut dyn FnMut(&[u8])) -> Result<usize, LiveError> {
-        self.0.received += 1;
+        self.0.sent += 1;
         Ok(0)
     }
 
@@ -37,7 +37,7 @@ fn a_run_that_does_not_add_up_fails_and_has_a_report() {
     let text = "[live]\nname = \"x\"\nduration_s = 0.1\n[settings]\ninterface = \"priv_ring\"\napp = \"l2fwd\"\n\
                 [[port]]\nread = \"a\"\n[[port]]\nread = \"b\"\n";
     let config = parse_live(text, Path::new("x.toml"), &catalogue()).unwrap();
-    let ports = || Box::new(Loses::default()) as Box<dyn Port>;
+    let ports = || Box::new(Multiplies::default()) as Box<dyn Port>;
     let run = run_live_over(&config, vec![ports(), ports()], &AtomicBool::new(false), &mut |_| {});
     let folder = tempfile::tempdir().unwrap();
     let results = RunPlace::of_next(Some(folder.path()), "x");
@@ -47,6 +47,6 @@ fn a_run_that_does_not_add_up_fails_and_has_a_report() {
     assert!(written.lost.is_some_and(|error| error.report() == ExitCode::FAILURE));
     let report = std::fs::read_to_string(results.folder.join("report.json")).unwrap();
     assert_eq!(report, to_json(&written.record));
-    assert!(written.snapshot.device.nics.iter().any(|nic| nic.port.received > 0));
+    assert!(written.snapshot.device.nics.iter().any(|nic| nic.port.sent > 0));
     assert!(results.folder.join("report.html").exists());
 }
