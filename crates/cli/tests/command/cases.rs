@@ -130,13 +130,12 @@ fn a_balanced_service_takes_fragments_of_any_order() {
     std::fs::copy(path(&folder, "fragments_second_first.pcap"), path(&folder, "in.pcap")).unwrap();
     let addresses = "service = \"203.0.113.5\"\nserver_address = \"10.200.0.1\"";
     between(&folder, "app = \"lb\"", addresses, "");
-    judge::simulate(&folder, "lb", "in.pcap", &["hold_fragments=true"]);
-    for out in ["to.pcap", "sim.pcap"] {
-        let seen = decoded(&path(&folder, out), "ip", &["ip.dst", "ip.checksum.status"]);
-        assert_eq!(seen, vec![seen[0].clone(); 4], "{out}");
-        assert!(seen[0][0].starts_with("10.200.0.") && seen[0][1] == "1", "{out}: {seen:?}");
-        assert_eq!(decoded(&path(&folder, out), "udp", &["udp.length"]).len(), 1, "{out}");
-    }
+    let seen = decoded(&path(&folder, "to.pcap"), "ip", &["ip.dst", "ip.checksum.status"]);
+    assert_eq!(seen, vec![vec!["10.200.0.1".to_owned(), "1".to_owned()]; 4]);
+    assert_eq!(decoded(&path(&folder, "to.pcap"), "udp", &["udp.length"]).len(), 1);
+    // A simulated balancer has no address of its own: it takes packets to any, and no fragments.
+    let drops = judge::simulate(&folder, "lb", "in.pcap", &["hold_fragments=true"]);
+    assert_eq!(drops["fragment"], 4, "{drops}");
 }
 
 /// Three fragments of an IPv6 packet with identification `id`.
