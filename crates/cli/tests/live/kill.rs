@@ -21,6 +21,8 @@ const VICTIM: u16 = 0;
 /// ring has room for.
 const FLOWS: usize = 4;
 const AT_ONCE: u32 = 4;
+/// What a datagram says that is no part of the count.
+const UNCOUNTED: u64 = u64::MAX;
 const KILLS: u32 = 6;
 const UDP_PORT: u16 = 7_000;
 const TCP_PORT: u16 = 7_001;
@@ -45,6 +47,20 @@ impl Flow {
         }
     }
 
+    /// Waits until an answer comes: its worker is there then.
+    fn wait(&self) {
+        self.socket.set_read_timeout(Some(SOON)).unwrap();
+        let until = Instant::now() + PATIENCE;
+        let mut answer = [0; 64];
+        loop {
+            assert!(Instant::now() < until, "no worker serves the flow");
+            self.socket.send(&UNCOUNTED.to_be_bytes()).unwrap();
+            if self.socket.recv(&mut answer).is_ok() {
+                return;
+            }
+        }
+    }
+
     fn round(&self) {
         let first = self.sent.load(Ordering::Relaxed);
         for number in first..first + u64::from(AT_ONCE) {
@@ -58,6 +74,9 @@ impl Flow {
                 return;
             };
             let number = u64::from_be_bytes(buffer[..len].try_into().unwrap());
+            if number == UNCOUNTED {
+                continue;
+            }
             // Late ones of a round that was given up count too: they are not lost.
             came += u32::from(number >= first);
             self.answered.fetch_add(1, Ordering::Relaxed);
@@ -160,6 +179,7 @@ fn a_worker_killed_under_traffic_costs_only_its_own_packets() {
         let connections = std::thread::scope(|scope| {
             let (_stops, _is_over) = (StopAtEnd(&stop), StopAtEnd(&over));
             scope.spawn(|| echo(&server, &over));
+            own.iter().chain(&others).for_each(Flow::wait);
             let own_flows = own.iter().map(|flow| (flow, SOON));
             // Where none of the others' can be lost, one that is late is waited for.
             let patience = if shares_rings(interface) { SOON } else { PATIENCE };

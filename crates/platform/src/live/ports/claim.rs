@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
 
@@ -14,6 +15,9 @@ type Interface = (u64, String);
 
 /// Interfaces that this process has: several of its ports may share one.
 static OWN: Mutex<BTreeMap<Interface, Weak<OwnedFd>>> = Mutex::new(BTreeMap::new());
+
+/// How often a claim is tried again, 10 ms apart, that this process had before.
+const TRIES: usize = 20;
 
 /// An interface is this process's until the last value is gone, and with the process at the latest.
 #[derive(Clone, Debug)]
@@ -46,10 +50,15 @@ fn claim(name: &str) -> io::Result<Option<Claim>> {
     }
     let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     let address = SocketAddrUnix::new_abstract_name(format!("nicforge-interface-{name}").as_bytes())?;
-    match bind(&socket, &address) {
-        Ok(()) => {}
-        Err(rustix::io::Errno::ADDRINUSE) => return Ok(None),
-        Err(cause) => return Err(cause.into()),
+    // A program that this process just starts has its files until it runs: a claim of before may be one of them.
+    let tries = if own.contains_key(&interface) { TRIES } else { 1 };
+    for left in (0..tries).rev() {
+        match bind(&socket, &address) {
+            Ok(()) => break,
+            Err(rustix::io::Errno::ADDRINUSE) if left == 0 => return Ok(None),
+            Err(rustix::io::Errno::ADDRINUSE) => std::thread::sleep(Duration::from_millis(10)),
+            Err(cause) => return Err(cause.into()),
+        }
     }
     let socket = Arc::new(socket);
     own.insert(interface, Arc::downgrade(&socket));
