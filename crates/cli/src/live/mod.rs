@@ -100,7 +100,7 @@ struct Written {
     record: Record,
     snapshot: Snapshot,
     files: Vec<PathBuf>,
-    /// What does not add up in it.
+    /// The error, if the run's counts do not add up.
     lost: Option<CliError>,
 }
 

@@ -21,7 +21,7 @@ const VICTIM: u16 = 0;
 /// ring has room for.
 const FLOWS: usize = 4;
 const AT_ONCE: u32 = 4;
-/// What a datagram says that is no part of the count.
+/// The number in datagrams that the counts leave out.
 const UNCOUNTED: u64 = u64::MAX;
 const KILLS: u32 = 6;
 const UDP_PORT: u16 = 7_000;

@@ -15,7 +15,7 @@ use crate::assembly::BuildError;
 
 const PAGE: usize = 4096;
 static ZEROS: [u8; PAGE] = [0; PAGE];
-/// What a completion carries, such that the order of its fields shows.
+/// The frame and its completion have other bytes in each field, so their order shows.
 const FRAME: [u8; 60] = [0x5a; 60];
 const MARK: u64 = 0xda01_2345_6789_abcd;
 const HASH: u32 = 0x1f2e_3d4c;
@@ -105,7 +105,7 @@ fn receive(layout: &mut Layout<Flat>, dma: &mut FlatDma, hash: &mut Fnv) {
     }
 }
 
-/// The memory, less the buffers and what only one worker writes.
+/// The memory without the buffers and without the tables that only one worker writes.
 fn shared_parts(layout: &Layout<Flat>) -> Vec<Range<u64>> {
     let pools = std::iter::once(&layout.pool).chain(&layout.nicmem).map(|pool| {
         let (at, bytes) = pool.memory();

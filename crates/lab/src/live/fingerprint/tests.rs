@@ -1,4 +1,4 @@
-//! What two programs must have alike, and what they may have of their own.
+//! Programs of one build have equal fingerprints; other layouts and other entries have others.
 
 use std::path::Path;
 use std::sync::Arc;
