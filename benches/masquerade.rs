@@ -1,8 +1,8 @@
 //! TCP through NAT between two network namespaces, per second of processor time: Nicforge on every
 //! interface against the kernel's own masquerading on the same veths.
 //!
-//! `cargo bench -p nicforge-cli --bench masquerade [INTERFACE …] [-- cut]` prints a line for each;
-//! `cut` runs with segments cut (examples/nat-netns.toml) instead of whole (nat-segments.toml).
+//! `cargo bench -p nicforge-cli --bench masquerade [INTERFACE …] [-- cut]` prints a line for each; segments go through whole
+//! (examples/nat-segments.toml), or are cut (nat-netns.toml with `segments = "cut"`).
 //! Processor time is that of both hosts' programs, of Nicforge, and of the threads to which the kernel
 //! moves soft interrupts: what others do at the same time counts only as far as it spoils the caches. A
 //! third kind of gateway shows what packet sockets cost without any NIC: it copies frames from one to
@@ -22,12 +22,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gateways::{KERNEL_DOWN, KERNEL_UP, shell, soft_interrupts, used};
+use gateways::{KERNEL_DOWN, KERNEL_UP, interrupted, nicforge, shell, soft_interrupts, used};
 use netns::{Hosts, has};
 use nicforge_interfaces::Interfaces;
 use nicforge_platform::live::ports::{PacketPort, Port};
 use nicforge_units::Time;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use spread::Spread;
 
 /// Seconds of one measurement, and how often each is made, in turns.
@@ -119,14 +118,15 @@ impl Bench {
         Ok(measured)
     }
 
-    fn nicforge(&self, example: &str, interface: &str) -> [Option<Measured>; 2] {
-        let mut set = vec![format!("interface={interface}")];
-        if interface == "rx_bisect" && example == WHOLE {
+    fn nicforge(&self, cut: bool, interface: &str) -> [Option<Measured>; 2] {
+        let interface_setting = format!("interface={interface}");
+        let mut set = vec![interface_setting.as_str()];
+        if interface == "rx_bisect" && !cut {
             // The example's entries, on that interface's own rings.
-            set.extend(["ax_entries=64", "bx_entries=64"].map(String::from));
+            set.extend(["ax_entries=64", "bx_entries=64"]);
         }
-        let set: Vec<&str> = set.iter().map(String::as_str).collect();
-        let gateway = self.hosts.gateway(example, &set, "10.99.2.2");
+        let live = if cut { "segments = \"cut\"" } else { "" };
+        let gateway = nicforge(&self.hosts, example(cut), live, &set).unwrap();
         let measured = self.both_ways(Some(gateway.id()));
         if !self.ends() {
             gateway.stop();
@@ -192,8 +192,10 @@ fn pass(from: &mut PacketPort, to: &mut PacketPort) -> usize {
     frames
 }
 
-const WHOLE: &str = "nat-segments.toml";
-const CUT: &str = "nat-netns.toml";
+/// Which gateway is measured.
+fn example(cut: bool) -> &'static str {
+    if cut { "nat-netns.toml" } else { "nat-segments.toml" }
+}
 
 /// The figures of one round, each way; none where a program failed.
 type Round = [Option<Measured>; 2];
@@ -212,15 +214,15 @@ fn line(name: &str, rounds: &[Round], of_kernel: &[Round]) -> String {
     format!("{name:<22}{}{}", columns[0], columns[1])
 }
 
-/// What is measured, in turns.
-fn contenders() -> (Vec<&'static str>, &'static str) {
+/// The interfaces that are measured, in turns, and whether segments are cut.
+fn contenders() -> (Vec<&'static str>, bool) {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let names = Interfaces::shipped().of_rings();
     let asked = |name: &str| words.iter().any(|word| word == name);
     let all = !names.iter().any(|name| asked(name));
     let wanted = names.iter().copied();
     let wanted = wanted.filter(|name| *name != "emulated" && (all || asked(name)));
-    (wanted.collect(), if asked("cut") { CUT } else { WHOLE })
+    (wanted.collect(), asked("cut"))
 }
 
 fn main() {
@@ -229,18 +231,16 @@ fn main() {
             return println!("skipped: needs {program}");
         }
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // So that the hosts are taken away then, too.
-        signal_hook::flag::register(signal, stop.clone()).unwrap();
-    }
+    let stop = interrupted();
     let Some(hosts) = Hosts::up("masquerade") else {
         return;
     };
     let bench = Bench { hosts, stop };
-    let (names, example) = contenders();
+    let (names, cut) = contenders();
     println!(
-        "examples/{example}; client to server, then server to client; medians of {ROUNDS} (least-most), {SECONDS} s each"
+        "examples/{}{}; client to server, then server to client; medians of {ROUNDS} (least-most), {SECONDS} s each",
+        example(cut),
+        if cut { ", segments cut" } else { "" }
     );
     let columns = format!(" {:>18} {:>18} {:>16}", "Gbit/s", "Gbit/CPU-s", "ratio");
     println!("{:<22}{columns}{columns}", "");
@@ -259,7 +259,7 @@ fn main() {
         of_sockets.push(tell("packet sockets alone", bench.copying(), kernel));
         for (name, rounds) in names.iter().zip(&mut ours) {
             if !bench.ends() {
-                rounds.push(tell(name, bench.nicforge(example, name), kernel));
+                rounds.push(tell(name, bench.nicforge(cut, name), kernel));
             }
         }
         if bench.ends() {

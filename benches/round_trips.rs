@@ -15,10 +15,11 @@ mod spread;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use gateways::{KERNEL_DOWN, KERNEL_UP, shell, soft_interrupts, used};
-use netns::{Hosts, example_file, has};
+use gateways::{KERNEL_DOWN, KERNEL_UP, interrupted, nicforge, shell, soft_interrupts, used};
+use netns::{Hosts, has};
 use spread::Spread;
 
 /// How long each is measured, and how often, in turns; the median counts.
@@ -79,13 +80,7 @@ fn measure(hosts: &Hosts, contender: &Contender) -> Result<Measured, String> {
         shell(hosts, "gateway", KERNEL_DOWN)?;
         return measured.map_err(|error| error.to_string());
     };
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let text = std::fs::read_to_string(example_file(example)).map_err(|error| error.to_string())?;
-    let file = folder.path().join(example);
-    let text = text.replace("[live]\n", &format!("[live]\nthreads = \"{threads}\"\n"));
-    std::fs::write(&file, text).map_err(|error| error.to_string())?;
-    let mut gateway = hosts.start(&file, &["interface=priv_ring"]);
-    hosts.wait_for(&mut gateway, "10.99.2.2");
+    let gateway = nicforge(hosts, example, &format!("threads = \"{threads}\""), &["interface=priv_ring"])?;
     let measured = exchange(hosts, Some(gateway.id()));
     gateway.stop();
     measured.map_err(|error| error.to_string())
@@ -95,6 +90,7 @@ fn main() {
     if !has("nft") {
         return println!("skipped: needs nft");
     }
+    let stop = interrupted();
     let Some(hosts) = Hosts::up("turns") else {
         return;
     };
@@ -112,6 +108,9 @@ fn main() {
             match measure(&hosts, contender) {
                 Ok(measured) => contender.rounds.push(measured),
                 Err(why) => return println!("{}: {why}", contender.name),
+            }
+            if stop.load(Ordering::Relaxed) {
+                return println!("interrupted");
             }
         }
     }

@@ -2,8 +2,12 @@
 
 use std::fs;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use crate::netns::Hosts;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::netns::{Gateway, Hosts, example_file};
 
 /// A second in proc(5).
 const TICKS: f64 = 100.0;
@@ -59,6 +63,27 @@ pub const KERNEL_UP: &str = "\
 pub const KERNEL_DOWN: &str = "\
     nft delete table ip nat; sysctl -qw net.ipv4.ip_forward=0; \
     ip addr flush dev nf-inside; ip addr flush dev nf-outside";
+
+/// Starts Nicforge in the gateway's place: an example with more lines in its `[live]` and more settings. Waits until the server
+/// answers through it.
+pub fn nicforge(hosts: &Hosts, example: &str, live: &str, set: &[&str]) -> Result<Gateway, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let text = fs::read_to_string(example_file(example)).map_err(|error| error.to_string())?;
+    let file = folder.path().join(example);
+    fs::write(&file, text.replace("[live]\n", &format!("[live]\n{live}\n"))).map_err(|error| error.to_string())?;
+    let mut gateway = hosts.start(&file, set);
+    hosts.wait_for(&mut gateway, "10.99.2.2");
+    Ok(gateway)
+}
+
+/// Becomes true at the first SIGINT or SIGTERM, so that a benchmark takes its hosts away before it ends.
+pub fn interrupted() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, stop.clone()).unwrap();
+    }
+    stop
+}
 
 /// Runs a line of commands on a host; what it said if it failed.
 pub fn shell(hosts: &Hosts, host: &str, script: &str) -> Result<(), String> {
