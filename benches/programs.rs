@@ -10,6 +10,7 @@ mod gateways;
 #[allow(dead_code)]
 #[path = "../crates/cli/tests/live/support/netns.rs"]
 mod netns;
+mod nginx;
 #[path = "../crates/wire/tests/common/skip.rs"]
 mod skip;
 mod spread;
@@ -141,14 +142,7 @@ impl Servers {
     /// Those of them that are there.
     fn start(hosts: &Hosts, folder: &Path) -> Servers {
         let at = folder.display();
-        let nginx = format!(
-            "worker_processes 1; daemon off; user root; pid {at}/pid; error_log /dev/null crit; events {{ }}\n\
-             http {{ access_log off; sendfile on; keepalive_requests 1000000; client_body_temp_path {at}/b;\n\
-             proxy_temp_path {at}/p; fastcgi_temp_path {at}/f; uwsgi_temp_path {at}/u; scgi_temp_path {at}/s;\n\
-             server {{ listen 7000; root {at}; }} }}"
-        );
-        std::fs::write(folder.join("nginx.conf"), nginx).unwrap();
-        std::fs::write(folder.join("small"), [b'x'; 1024]).unwrap();
+        nginx::write(folder);
         let lines = [
             "iperf3 -s".to_string(),
             format!("nginx -p {at} -c {at}/nginx.conf"),

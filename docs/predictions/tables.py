@@ -7,6 +7,7 @@
 The first folder has a folder for each scenario. The further ones have the same of the members of the machine's
 calibrated set. In each page of a scenario that has run, the first table becomes that of the run's points. A
 value has the 95 % interval of its run behind ±, and its range over the members in brackets, where they have run.
+Further tables whose columns are parameters and variants have each point's Gbit/s written anew, too.
 
 Pages of whole systems have tables with columns of their own. In those with a line for each point the values of known
 columns are written anew, with intervals, and the others stay: where values change besides, the script says so. A
@@ -152,6 +153,25 @@ def table(report, members):
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
+def variants_table(report, members, text):
+    """A table whose columns are some of the parameters, and variants: Gbit/s of each point, anew."""
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+    titles = [title.strip("`") for title in lines[0]]
+    params = report["points"][0]["params"]
+    variants = {point["variant"] for point in report["points"]}
+    if not all(title in params or title in variants for title in titles) or not variants & set(titles):
+        return text
+    by_key = [{key_of(point): point for point in member["points"]} for member in members]
+    for cells in lines[2:]:
+        given = {title: cell for title, cell in zip(titles, cells) if title in params}
+        for column, title in enumerate(titles):
+            point = named(report, {**given, "variant": title}) if title in variants else None
+            if point:
+                others = [keys[key_of(point)] for keys in by_key if key_of(point) in keys]
+                cells[column] = cell(point, others, *COLUMNS[0][1:])
+    return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
+
+
 def report_in(folder, scenario):
     for path in (folder / scenario / "latest" / "report.json", folder / scenario / "report.json"):
         if path.exists():
@@ -260,7 +280,9 @@ def main(folders):
             continue
         members = [member for member in (report_in(folder, page.stem) for folder in others) if member]
         text = page.read_text()
-        made, found = re.subn(r"(?:^\|.*\n)+", lambda _: table(report, members), text, count=1, flags=re.M)
+        tables = iter([table(report, members)])
+        anew = lambda found: next(tables, None) or variants_table(report, members, found[0])
+        made, found = re.subn(r"(?:^\|.*\n)+", anew, text, flags=re.M)
         if found:
             page.write_text(made)
             print(page)

@@ -47,13 +47,14 @@ pub const REPRODUCE_EXAMPLES: &str = "\
 Examples:
   nicforge reproduce --list
   nicforge reproduce rx-bisect --jobs 2
-  nicforge reproduce all --jobs 2 --markdown > docs/predictions/open.md
+  nicforge reproduce all --members --jobs 2 --markdown > docs/predictions/open.md
   nicforge reproduce nicmem --only nm-12
   nicforge reproduce flexnic --blind --jobs 4
   nicforge reproduce shring --machine machines/mine.toml --out out/mine
 
 Points are kept as they finish, where `nicforge run` keeps them: a second call is quick.
-Verdicts: within its interval, within 10 %, within 25 %, misses; ordering right or wrong.";
+Verdicts: within its interval, within its range, keeps the bound, within 10 %, within 25 %, misses; ordering right or
+wrong.";
 
 /// Below the help of `calibrate`.
 pub const CALIBRATE_EXAMPLES: &str = "\

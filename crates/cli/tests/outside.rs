@@ -109,17 +109,28 @@ impl Outside {
         // With the workspace's versions: what both need of other crates is built once.
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         std::fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
-        let outside = Outside { program: target().join("debug").join(name), folder };
-        outside.cargo(&["build", "--bins"]);
+        let outside = Outside { program: target().join("release").join(name), folder };
+        outside.cargo(&["build", "--release", "--bins"]);
         outside
     }
 
-    /// Cargo as its author has it, with the workspace's profile and beside its own artefacts.
+    /// Cargo as its author has it, with the workspace's profiles and beside its artefacts: crates of others are not built
+    /// again.
     fn cargo(&self, arguments: &[&str]) {
-        let debug = std::env::var("CARGO_PROFILE_DEV_DEBUG").unwrap_or("line-tables-only".to_owned());
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(arguments).arg("--quiet").current_dir(&self.folder).env("CARGO_TARGET_DIR", target());
-        cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1").env("CARGO_PROFILE_DEV_DEBUG", &debug);
+        for (key, value) in [
+            ("DEV_OPT_LEVEL", "1"),
+            ("DEV_DEBUG", "line-tables-only"),
+            ("RELEASE_DEBUG", "line-tables-only"),
+            ("RELEASE_LTO", "thin"),
+            ("RELEASE_CODEGEN_UNITS", "4"),
+        ] {
+            let key = format!("CARGO_PROFILE_{key}");
+            if std::env::var_os(&key).is_none() {
+                cargo.env(key, value);
+            }
+        }
         ran(&mut cargo);
     }
 
@@ -162,7 +173,8 @@ fn a_written_crate_has_every_command() {
     let beside = tempfile::tempdir().unwrap();
     let interface = Outside::build(beside.path(), "interface", "swift_ring");
     interface.show("interfaces", "swift_ring", "swift_ring_doorbell");
-    // All kinds have one manifest, so one of them shows that an author can run the suites.
+    // All kinds have one manifest, so one of them shows that an author can run the suites. Without optimisation by the
+    // release profile: what tests need of other crates is there from the workspace's own tests.
     interface.cargo(&["test", "--bins"]);
     Outside::build(beside.path(), "app", "port_filter").show("apps", "port_filter", "port_filter_lowest_port");
     Outside::build(beside.path(), "stage", "gate_keeper").show("stages", "gate_keeper", "gate_keeper_mpps");

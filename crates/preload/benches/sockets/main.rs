@@ -7,6 +7,8 @@
 #![allow(unsafe_code, reason = "epoll by the C library, which the preloaded library answers")]
 
 mod load;
+#[path = "../../../../benches/nginx.rs"]
+mod nginx;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -166,7 +168,7 @@ fn measure(place: &Place, workload: &Workload, stack: Stack) -> Option<Measured>
     let server = match workload.server {
         ["this"] => place.server(stack, &this, &["echo", "7000"]),
         ["nginx", ..] => {
-            load::write_nginx(&place.folder);
+            nginx::write(&place.folder);
             let conf = place.folder.join("nginx.conf").display().to_string();
             place.server(stack, "nginx", &["-c", &conf, "-p", &place.folder.display().to_string()])
         }
