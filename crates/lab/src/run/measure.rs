@@ -137,8 +137,12 @@ impl Window {
     pub fn end(&self, built: &mut Built, ended: Time) -> Measured {
         let after = Snapshot::of(&mut built.world, ended);
         let seconds = (ended - self.from).as_seconds();
+        let hierarchy = &built.world.hosts[0].machine.hierarchy;
+        let touched = Lines(hierarchy.touched_lines()).bytes().0;
+        let whole = metrics(built, (&self.before, &after), Left::in_window(&built.world), seconds);
         Measured {
-            metrics: metrics(built, (&self.before, &after), Left::in_window(&built.world), seconds),
+            // A look at every line of memory, and parts of a window would say nothing of the whole.
+            metrics: Metrics { io_working_set_bytes: Some(touched), ..whole },
             cores: by_core(built, &self.before.cores, &after.cores, seconds),
         }
     }
@@ -304,7 +308,6 @@ pub fn metrics(built: &Built, (before, after): (&Snapshot, &Snapshot), left: Lef
         idle_fraction: cycles.idle_share(seconds),
         emulator_busy_fraction: emulators_busy(clock, before, after, seconds),
         emulator_burst_frames: share(grew(|now| now.moved.0), grew(|now| now.moved.1)),
-        io_working_set_bytes: Some(Lines(world.hosts[0].machine.hierarchy.touched_lines()).bytes().0),
         ..Metrics::default()
     }
 }

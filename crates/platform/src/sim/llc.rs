@@ -4,6 +4,8 @@
 //! choose what makes room, and say whether that is dirty. The ways that devices may write into lie apart from the others, so
 //! that a device's run of lines walks through few lines of the machine that simulates.
 
+use std::ops::Range;
+
 use nicforge_units::CACHE_LINE_BYTES;
 
 use super::CacheConfig;
@@ -39,6 +41,8 @@ pub struct Llc {
     /// Lines that a device wrote and that nobody has read or written since, with those that made room:
     /// of these nobody looks whether they are fresh.
     fresh: u64,
+    /// The lines that devices ever wrote lie here: their rings and buffers, apart from most tables.
+    written: Range<u64>,
 }
 
 /// Which line each way holds.
@@ -196,7 +200,7 @@ impl Llc {
     pub fn new(config: &CacheConfig, io_ways: usize, one_young_in: u32, lines: u64) -> Llc {
         assert!(lines <= Llc::LINES_MAX, "an LLC tells lines of 30 bits apart");
         let ways = Ways::new(config, io_ways, one_young_in);
-        Llc { lines: table(Line::default(), lines as usize), ways, fresh: 0 }
+        Llc { lines: table(Line::default(), lines as usize), ways, fresh: 0, written: u64::MAX..0 }
     }
 
     /// A core asked for `line`, which no cache has.
@@ -266,7 +270,8 @@ impl Llc {
 
     /// Lines that made room, of those that a device had written and nobody had read.
     pub fn fresh_lost(&self) -> u64 {
-        self.fresh - lines::fresh(&self.lines)
+        let written = self.written.start.min(self.written.end)..self.written.end;
+        self.fresh - lines::fresh(&self.lines[written.start as usize..written.end as usize])
     }
 
     /// Puts `line`, which no way has but a [stale](Self::make_stale) one, into the LLC; `holder` has it still.

@@ -46,7 +46,7 @@ impl Llc {
         let Some(mask) = pairs.len().checked_sub(1) else {
             return WriteRun::default();
         };
-        for line in run {
+        for line in run.clone() {
             let set = (line ^ scramble) as usize & mask;
             let pair = &mut pairs[set];
             let number = older(pair, order);
@@ -54,7 +54,7 @@ impl Llc {
             written_back += make_room(lines, || [pair, &mut rest[set * rest_ways..][..rest_ways]], held);
             lines[line as usize] = Line::written(number);
         }
-        self.fresh += allocated;
+        self.wrote(run, allocated);
         WriteRun { allocated, written_back: u64::from(written_back) }
     }
 
@@ -66,7 +66,7 @@ impl Llc {
         let (pairs, rest_ways, mask) = (io.as_chunks_mut::<2>().0, *rest_ways, *mask);
         let lines = &mut self.lines[..];
         let (mut allocated, mut written_back, mut fresh) = (0, 0, 0);
-        for line in run {
+        for line in run.clone() {
             let set = ((line ^ scramble) & mask) as usize;
             let (pair, word) = (&mut pairs[set], lines[line as usize]);
             fresh += u32::from(!word.state().fresh);
@@ -89,17 +89,17 @@ impl Llc {
             };
             lines[line as usize] = Line::written(number);
         }
-        self.fresh += u64::from(fresh);
+        self.wrote(run, u64::from(fresh));
         WriteRun { allocated, written_back: u64::from(written_back) }
     }
 
     /// Writes lines of which some may be here, whatever ways are open to devices.
     #[inline(never)]
     pub(super) fn update_or_allocate(&mut self, run: Range<u64>) -> WriteRun {
-        let Llc { lines, ways, fresh } = self;
+        let Llc { lines, ways, .. } = self;
         let io_ways = ways.io_ways;
-        let (mut allocated, mut written_back) = (0, 0);
-        for line in run {
+        let (mut allocated, mut written_back, mut fresh) = (0, 0, 0);
+        for line in run.clone() {
             let (set, word) = (ways.set(line), lines[line as usize]);
             let number = match word.way() {
                 Some(number) => {
@@ -118,10 +118,18 @@ impl Llc {
                     number
                 }
             };
-            *fresh += u64::from(!word.state().fresh);
+            fresh += u64::from(!word.state().fresh);
             lines[line as usize] = Line::written(number);
         }
+        self.wrote(run, fresh);
         WriteRun { allocated, written_back }
+    }
+
+    /// `fresh` lines of `run` became fresh.
+    #[inline(always)]
+    fn wrote(&mut self, run: Range<u64>, fresh: u64) {
+        self.fresh += fresh;
+        self.written = self.written.start.min(run.start)..self.written.end.max(run.end);
     }
 
     /// A device will write `run` soon.
