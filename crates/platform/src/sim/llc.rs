@@ -200,7 +200,7 @@ impl Llc {
     pub fn new(config: &CacheConfig, io_ways: usize, one_young_in: u32, lines: u64) -> Llc {
         assert!(lines <= Llc::LINES_MAX, "an LLC tells lines of 30 bits apart");
         let ways = Ways::new(config, io_ways, one_young_in);
-        Llc { lines: table(Line::default(), lines as usize), ways, fresh: 0, written: u64::MAX..0 }
+        Llc { lines: table(Line::default(), lines as usize), ways, fresh: 0, written: lines..0 }
     }
 
     /// A core asked for `line`, which no cache has.
