@@ -192,7 +192,7 @@ fn pass(from: &mut PacketPort, to: &mut PacketPort) -> usize {
     frames
 }
 
-/// Which gateway is measured.
+/// The example that the gateway runs.
 fn example(cut: bool) -> &'static str {
     if cut { "nat-netns.toml" } else { "nat-segments.toml" }
 }

@@ -1,4 +1,4 @@
-//! What benchmarks of web servers share: nginx with one file.
+//! nginx with one file, for the benchmarks that load a web server.
 
 use std::path::Path;
 

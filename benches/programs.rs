@@ -1,13 +1,13 @@
-//! What programs get through NAT between two network namespaces: datagrams, pings, a web server and a key-value store.
-//! Nicforge on several interfaces and kinds of port, beside the kernel's own masquerading.
+//! Rates and latencies of programs behind a NAT gateway: iperf3's datagrams, ping, nginx and redis between two network
+//! namespaces. Nicforge on several interfaces and kinds of port runs beside the kernel's own masquerading.
 //!
 //! `cargo bench -p nicforge-cli --bench programs` prints a table for each figure, with the ratio to the kernel's in the same
 //! round. Needs root, ip, nft, and iperf3, nginx, wrk and redis for their figures; says what is missing.
 
-#[allow(dead_code)] // This needs a part of them.
+#[allow(dead_code)] // No processor time is measured here.
 #[path = "gateways/mod.rs"]
 mod gateways;
-#[allow(dead_code)]
+#[allow(dead_code)] // Tests use more of it.
 #[path = "../crates/cli/tests/live/support/netns.rs"]
 mod netns;
 mod nginx;
@@ -24,8 +24,9 @@ use gateways::{KERNEL_DOWN, KERNEL_UP, interrupted, nicforge, shell};
 use netns::{Hosts, has};
 use spread::Spread;
 
-/// How often each is measured, in turns, and how often it may fail.
+/// Each contender runs in each round, in turn.
 const ROUNDS: usize = 3;
+/// iperf3's server may still be busy with the client before, so a program may fail and try again.
 const TRIES: usize = 3;
 const SERVER: &str = "10.99.2.2";
 
@@ -36,10 +37,10 @@ struct Contender {
     nicforge: Option<Example>,
 }
 
-/// A run of Nicforge.
+/// An example that Nicforge runs.
 struct Example {
     file: &'static str,
-    /// More in `[live]`.
+    /// A line that the benchmark adds to `[live]`.
     live: &'static str,
     interface: &'static str,
 }
@@ -58,8 +59,9 @@ const CONTENDERS: [Contender; 6] = [
     ours("rx_bisect over AF_XDP", "nat-xdp.toml", "", "rx_bisect"),
 ];
 
-/// What is measured.
+/// A figure that the benchmark prints for each contender.
 struct Figure {
+    /// With its unit.
     title: &'static str,
     programs: &'static [&'static str],
     measure: fn(&Hosts) -> Option<f64>,
@@ -90,14 +92,14 @@ const FIGURES: [Figure; 5] = [
     },
 ];
 
-/// What the client's program says.
+/// Runs a program on the client's host; its standard output.
 fn client(hosts: &Hosts, line: &str) -> Option<String> {
     let mut words = line.split(' ');
     let output = hosts.on("client", words.next()?).args(words).output().ok()?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What iperf3 sums up of datagrams.
+/// iperf3 sends datagrams to the server for two seconds; its summary.
 fn iperf(hosts: &Hosts, words: &str) -> Option<serde_json::Value> {
     let said = client(hosts, &format!("iperf3 -c {SERVER} -u -J -t 2 --connect-timeout 2000 {words}"))?;
     let mut said: serde_json::Value = serde_json::from_str(&said).ok()?;
@@ -105,7 +107,7 @@ fn iperf(hosts: &Hosts, words: &str) -> Option<serde_json::Value> {
 }
 
 fn datagrams(hosts: &Hosts) -> Option<f64> {
-    // With 42 bytes of headers that makes 64.
+    // Ethernet, IP and UDP headers take 42 bytes of a frame of 64.
     let sum = iperf(hosts, "-b 0 -l 22")?;
     let arrived = sum["packets"].as_f64()? - sum["lost_packets"].as_f64()?;
     Some(arrived / sum["seconds"].as_f64()? / 1e3)
@@ -146,6 +148,7 @@ impl Servers {
         let lines = [
             "iperf3 -s".to_string(),
             format!("nginx -p {at} -c {at}/nginx.conf"),
+            // Two spaces: the word between them is empty, and redis saves nothing.
             format!("redis-server --bind {SERVER} --port 7001 --save  --protected-mode no --dir {at}"),
         ];
         let there = lines.iter().filter(|line| has(line.split(' ').next().unwrap_or_default()));

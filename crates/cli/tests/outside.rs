@@ -173,8 +173,8 @@ fn a_written_crate_has_every_command() {
     let beside = tempfile::tempdir().unwrap();
     let interface = Outside::build(beside.path(), "interface", "swift_ring");
     interface.show("interfaces", "swift_ring", "swift_ring_doorbell");
-    // All kinds have one manifest, so one of them shows that an author can run the suites. Without optimisation by the
-    // release profile: what tests need of other crates is there from the workspace's own tests.
+    // All kinds have one manifest, so one of them shows that an author can run the suites. The dev profile has what tests
+    // need of other crates from the workspace's own tests.
     interface.cargo(&["test", "--bins"]);
     Outside::build(beside.path(), "app", "port_filter").show("apps", "port_filter", "port_filter_lowest_port");
     Outside::build(beside.path(), "stage", "gate_keeper").show("stages", "gate_keeper", "gate_keeper_mpps");

@@ -141,7 +141,7 @@ impl Window {
         let touched = Lines(hierarchy.touched_lines()).bytes().0;
         let whole = metrics(built, (&self.before, &after), Left::in_window(&built.world), seconds);
         Measured {
-            // A look at every line of memory, and parts of a window would say nothing of the whole.
+            // Only here, not for each batch: it reads the word of every line of memory.
             metrics: Metrics { io_working_set_bytes: Some(touched), ..whole },
             cores: by_core(built, &self.before.cores, &after.cores, seconds),
         }

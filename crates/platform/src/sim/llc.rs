@@ -41,7 +41,8 @@ pub struct Llc {
     /// Lines that a device wrote and that nobody has read or written since, with those that made room:
     /// of these nobody looks whether they are fresh.
     fresh: u64,
-    /// The lines that devices ever wrote lie here: their rings and buffers, apart from most tables.
+    /// Covers every line that a device ever wrote, so that a search for unread ones leaves most tables out. Ends before it
+    /// begins until a device writes.
     written: Range<u64>,
 }
 
