@@ -5,7 +5,7 @@ use std::net::SocketAddrV4;
 
 use nicforge_nic::{Packet, PortId, Steering, Verdict};
 use nicforge_options::{Options, Owner, Values};
-use nicforge_platform::{Addr, AddressSpace, Cpu, Flat, Ground, Part, Sim};
+use nicforge_platform::{AddressSpace, Cpu, Flat, Ground, Part, Sim};
 use nicforge_units::Cycles;
 use nicforge_wire::FrameSummary;
 
@@ -21,6 +21,7 @@ use crate::l3fwd::L3Fwd;
 use crate::lb::Lb;
 use crate::nat::Nat;
 use crate::synthetic::Synthetic;
+use crate::tables::LookUp;
 use crate::vswitch::VSwitch;
 use crate::{AppConfig, AppError, AppShape, SharedTables};
 
@@ -46,9 +47,9 @@ pub trait Application<C: Cpu>: Any + Send {
     /// Handles one packet to completion: the frame is rewritten in place.
     fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict;
 
-    /// Where the application looks first for a frame with these headers that came by `port`, if that is in a table. A
-    /// simulator prefetches that place. The model charges nothing for it.
-    fn first_access(&self, _summary: &FrameSummary, _port: PortId) -> Option<Addr> {
+    /// What the application looks up first for a frame with these headers that came by `port`, if that is in a table. A
+    /// simulator prefetches these places. The model charges nothing for it.
+    fn first_look_up(&self, _summary: &FrameSummary, _port: PortId) -> Option<LookUp> {
         None
     }
 
@@ -350,10 +351,10 @@ impl<C: Cpu + 'static> App<C> {
         self.application.packet(cpu, packet)
     }
 
-    /// See [`Application::first_access`].
+    /// See [`Application::first_look_up`].
     #[inline]
-    pub fn first_access(&self, summary: &FrameSummary, port: PortId) -> Option<Addr> {
-        self.application.first_access(summary, port)
+    pub fn first_look_up(&self, summary: &FrameSummary, port: PortId) -> Option<LookUp> {
+        self.application.first_look_up(summary, port)
     }
 
     /// See [`Application::store_pair`].

@@ -8,12 +8,12 @@ use std::net::{IpAddr, SocketAddrV4};
 
 use bytemuck::{Pod, Zeroable};
 use nicforge_nic::{Packet, PortId, Verdict};
-use nicforge_platform::{Addr, AddressSpace, Cpu};
+use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_wire::{FrameSummary, IpAddresses};
 
 use crate::headers;
 use crate::options::Offload;
-use crate::tables::{Cuckoo, Entry, hash2};
+use crate::tables::{Cuckoo, Entry, LookUp, hash2};
 use crate::{AppConfig, AppError, AppKind, AppShape, Application, Flow, FullTable, Place, PortMap, SharedTables};
 
 /// The key of a counted flow.
@@ -134,8 +134,8 @@ impl Counter {
 }
 
 impl<C: Cpu> Application<C> for Counter {
-    fn first_access(&self, summary: &FrameSummary, _port: PortId) -> Option<Addr> {
-        Some(self.table.first_bucket(&CounterKey::of(summary)?))
+    fn first_look_up(&self, summary: &FrameSummary, _port: PortId) -> Option<LookUp> {
+        Some(self.table.look_up(&CounterKey::of(summary)?))
     }
 
     /// Counts and forwards one packet; malformed ones are dropped. It changes nothing in them, so that wrong

@@ -34,7 +34,7 @@ use crate::headers::{self, Headers};
 use crate::options::{LbOptions, ServerChoice, ServiceOptions};
 use crate::quoted::{self, Quoted};
 use crate::record_route;
-use crate::tables::{Cuckoo, Entry, FlowKey, Maglev, Side};
+use crate::tables::{Cuckoo, Entry, FlowKey, LookUp, Maglev, Side};
 use crate::undelivered::Refusals;
 use crate::{
     AppConfig, AppError, AppKind, AppShape, Application, Flow, FullTable, NeededAddress, Place, PortMap, SharedTables,
@@ -261,8 +261,8 @@ impl Lb {
 }
 
 impl<C: Cpu> Application<C> for Lb {
-    fn first_access(&self, summary: &FrameSummary, _port: PortId) -> Option<Addr> {
-        Some(self.table.first_bucket(&flow_key(summary)?))
+    fn first_look_up(&self, summary: &FrameSummary, _port: PortId) -> Option<LookUp> {
+        Some(self.table.look_up(&flow_key(summary)?))
     }
 
     /// Writes the servers.

@@ -4,7 +4,7 @@ mod giving_way;
 mod shared;
 
 use bytemuck::Zeroable;
-use nicforge_platform::{Addr, AddressSpace, Cpu};
+use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_units::Time;
 use nicforge_wire::headers::{TcpFlags, ip_protocol};
 
@@ -14,7 +14,7 @@ use super::mapping::{Endpoint, Mappings, NO_PORT};
 use super::policy::{Mapping, NatOptions};
 use super::waiting::Waiting;
 use crate::options::ExternalOptions;
-use crate::tables::{Cuckoo, External, FlowKey, PortPartition, PortPool, SharedPorts, Side};
+use crate::tables::{Cuckoo, External, FlowKey, LookUp, PortPartition, PortPool, SharedPorts, Side};
 use crate::{AppConfig, AppError, Place, Timeouts};
 
 /// Entries that are looked at for expiry when a flow is opened. A flow takes two, so this
@@ -142,10 +142,10 @@ impl Flows {
         }
     }
 
-    /// Where a look-up of `key` begins.
+    /// What a look-up of `key` will touch.
     #[inline]
-    pub fn first_bucket(&self, key: &FlowKey) -> Addr {
-        self.table.first_bucket(key)
+    pub fn look_up(&self, key: &FlowKey) -> LookUp {
+        self.table.look_up(key)
     }
 
     /// The live entry of a packet's direction. An expired flow is taken apart and not found.

@@ -41,7 +41,7 @@ mod waiting;
 
 use nicforge_nic::{ForwardedPort, OwnedPorts, Packet, PortId, PortQueues, PortRule, Steering, Verdict};
 use nicforge_options::Owner;
-use nicforge_platform::{Addr, AddressSpace, Cpu};
+use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_wire::headers::{TcpFlags, icmp_type, ip_protocol};
 use nicforge_wire::{Fragment, FrameSummary};
 
@@ -51,7 +51,7 @@ use crate::fragment::Fragments;
 use crate::headers::{self, Headers};
 use crate::options::ExternalOptions;
 use crate::record_route;
-use crate::tables::{FlowKey, PortPartition, SharedPorts, Side};
+use crate::tables::{FlowKey, LookUp, PortPartition, SharedPorts, Side};
 use crate::undelivered::Refusals;
 use crate::{
     AppConfig, AppError, AppKind, AppShape, Application, Flow, FullTable, NeededAddress, Place, PortMap, SharedTables,
@@ -254,11 +254,11 @@ impl<C: Cpu> Application<C> for Nat {
         self.flows.start(cpu);
     }
 
-    fn first_access(&self, summary: &FrameSummary, port: PortId) -> Option<Addr> {
+    fn first_look_up(&self, summary: &FrameSummary, port: PortId) -> Option<LookUp> {
         let ends = summary.ipv4_words().filter(|_| summary.has_ports())?;
         let side = self.side(ends, self.ports.get(port)?.inside)?;
         let (source, destination) = ((ends.0, summary.source_port), (ends.1, summary.destination_port));
-        Some(self.flows.first_bucket(&FlowKey::new(source, destination, summary.protocol, side)))
+        Some(self.flows.look_up(&FlowKey::new(source, destination, summary.protocol, side)))
     }
 
     /// Translates one packet.

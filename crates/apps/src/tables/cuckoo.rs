@@ -66,6 +66,26 @@ impl Bucket {
     }
 }
 
+/// A look-up that is to come, for those who prefetch what it will touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LookUp {
+    /// The bucket that it looks at first: one line.
+    pub bucket: Addr,
+    signature: u16,
+    entries: Addr,
+}
+
+impl LookUp {
+    /// The entry that it reads next, one line, if the first bucket, which holds `line`, has one with its signature.
+    #[inline]
+    pub fn entry(&self, line: &[u8; CACHE_LINE_BYTES as usize]) -> Option<Addr> {
+        let bucket: Bucket = bytemuck::pod_read_unaligned(line);
+        let slot = bucket.hits(self.signature).trailing_zeros() as usize;
+        let number = bucket.numbers.get(slot)?;
+        Some(self.entries + u64::from(number - 1) * CACHE_LINE_BYTES)
+    }
+}
+
 /// A step of the search for a free slot: `bucket` was reached by moving `slot` of `parent`.
 #[derive(Clone, Copy, Default)]
 struct Step {
@@ -133,10 +153,11 @@ impl<E: Entry> Cuckoo<E> {
         self.entries + u64::from(number) * CACHE_LINE_BYTES
     }
 
-    /// Where a look-up of `key` begins.
+    /// What a look-up of `key` will touch.
     #[inline]
-    pub fn first_bucket(&self, key: &E::Key) -> Addr {
-        self.bucket_at(self.place(E::hash(key)).0)
+    pub fn look_up(&self, key: &E::Key) -> LookUp {
+        let (bucket, signature) = self.place(E::hash(key));
+        LookUp { bucket: self.bucket_at(bucket), signature, entries: self.entries }
     }
 
     /// Reads an entry.

@@ -16,7 +16,7 @@ mod maglev;
 mod ports;
 mod shared_ports;
 
-pub use cuckoo::{Cuckoo, Entry, TableFull};
+pub use cuckoo::{Cuckoo, Entry, LookUp, TableFull};
 pub use hash::{Random, hash2, mix};
 pub use key::{FlowKey, Side};
 pub use lpm::{Lpm, Prefix};

@@ -3,7 +3,9 @@
 //! A step is one poll, one packet or one flush, so that what the cores and the NICs do to the caches interleaves as it
 //! would.
 
+use nicforge_apps::tables::LookUp;
 use nicforge_nic::DropCounters;
+use nicforge_platform::Addr;
 use nicforge_platform::sim::SimCpu;
 use nicforge_units::CACHE_LINE_BYTES;
 use nicforge_wire::parse_headers;
@@ -11,8 +13,10 @@ use nicforge_wire::parse_headers;
 use super::program::{Account, Here, Next, Program};
 use crate::packet_loop::PacketLoop;
 
-/// Packets between the one at hand and the one whose table entry is prefetched.
-const AHEAD: usize = 4;
+/// How many packets before its own a packet's header is prefetched. A packet later it is the bucket that its look-up begins
+/// with, then the entry, then what makes room for that. In between other cores have their steps: earlier than that, it would
+/// have left the caches again.
+const AHEAD: usize = 3;
 
 /// What the core does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +32,10 @@ pub struct PacketProgram {
     does: Does,
     /// Packets of the last poll.
     polled: usize,
+    /// What the application will look up first for the packet whose bucket was prefetched last.
+    look_up: Option<LookUp>,
+    /// The entry that was prefetched last.
+    entry: Option<Addr>,
     /// Receive calls that brought packets.
     bursts: u64,
 }
@@ -35,7 +43,7 @@ pub struct PacketProgram {
 impl PacketProgram {
     /// `software` at the beginning of a run, its queue up.
     pub fn new(software: PacketLoop<SimCpu>) -> PacketProgram {
-        PacketProgram { software, does: Does::Poll, polled: 0, bursts: 0 }
+        PacketProgram { software, does: Does::Poll, polled: 0, look_up: None, entry: None, bursts: 0 }
     }
 
     /// Whether the poll brought packets.
@@ -61,20 +69,35 @@ impl PacketProgram {
         false
     }
 
-    /// Prefetches what the application looks at first for packet `index` of those polled, in this process. The model
-    /// charges nothing for it.
+    /// Prefetches the header of packet `index` of those polled, and for those before it what comes after that, in this process.
+    /// The model charges nothing for it. All places are found before the first is prefetched: then the waits for the
+    /// translations of their addresses overlap.
     #[inline]
-    fn expect(&self, here: &mut Here<'_>, index: usize) {
-        if index >= self.polled {
-            return;
+    fn look_ahead(&mut self, here: &Here<'_>, index: usize) {
+        let (machine, core) = (&here.machine, here.core.number());
+        let (look_up, entry) = (self.look_up, self.entry);
+        let before = index.checked_sub(1).filter(|&before| before < self.polled);
+        self.look_up = before.and_then(|before| self.first_look_up(here, before));
+        self.entry = look_up.and_then(|look_up| look_up.entry(machine.line(look_up.bucket)?));
+        if index < self.polled {
+            machine.memory.expect(self.software.polled(index).head.at.line());
         }
+        for place in [self.look_up.map(|look_up| look_up.bucket), self.entry].into_iter().flatten() {
+            machine.expect_access(core, place);
+        }
+        for place in [look_up.map(|look_up| look_up.bucket), entry].into_iter().flatten() {
+            machine.hierarchy.expect_fetch(core, place.line());
+        }
+    }
+
+    /// What the application will look up first for packet `index` of those polled.
+    #[inline]
+    fn first_look_up(&self, here: &Here<'_>, index: usize) -> Option<LookUp> {
         let packet = self.software.polled(index);
         let window = packet.head.len.min(CACHE_LINE_BYTES as u32) as usize;
-        let summary = here.machine.memory.get(packet.head.at, window);
-        let summary = summary.and_then(|bytes| parse_headers(bytes, packet.len() as usize).ok());
-        if let Some(at) = summary.and_then(|summary| self.software.app.first_access(&summary, packet.port)) {
-            here.machine.expect_access(here.core.number(), at);
-        }
+        let bytes = here.machine.memory.get(packet.head.at, window)?;
+        let summary = parse_headers(bytes, packet.len() as usize).ok()?;
+        self.software.app.first_look_up(&summary, packet.port)
     }
 
     /// Packets of the last poll that are not handled yet.
@@ -102,11 +125,11 @@ impl Program for PacketProgram {
                     // transmit completions bring some back.
                     return if self.software.is_starved() { Next::Again } else { Next::Event };
                 }
-                (0..AHEAD).for_each(|index| self.expect(here, index));
+                (0..AHEAD).for_each(|index| self.look_ahead(here, index));
                 self.does = Does::Packet(0);
             }
             Does::Packet(index) => {
-                self.expect(here, index + AHEAD);
+                self.look_ahead(here, index + AHEAD);
                 self.software.packet(&mut here.cpu(), index);
                 self.does = if index + 1 < self.polled { Does::Packet(index + 1) } else { Does::Flush };
             }

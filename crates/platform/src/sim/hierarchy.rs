@@ -48,6 +48,8 @@ pub struct Hierarchy {
     /// the simulation from looking into all of them; no result depends on it.
     sharers: Vec<u16>,
     l2_hit: Time,
+    /// Whether L2s bring the other line of 128 bytes along. Only what is prefetched depends on it here.
+    pair_line: bool,
     io_ways: usize,
     /// Of each device write so many lines may go to the LLC; the others go to memory.
     lines_to_cache: u64,
@@ -81,6 +83,7 @@ impl Hierarchy {
             l2: PrivateCaches::new(hardware.cores, &hardware.l2),
             sharers,
             l2_hit: hardware.l2.hit,
+            pair_line: hardware.core.l2_pair_line,
             io_ways: hardware.io_ways,
             lines_to_cache: u64::MAX,
             perfect: false,
@@ -211,8 +214,11 @@ impl Hierarchy {
     /// The same, and it is looked for in its L2.
     #[inline(always)]
     pub fn expect_in_l2(&self, core: usize, line: u64) {
-        self.l2.expect(core, line);
         self.expect(line);
+        self.l2.expect(core, line);
+        if self.pair_line {
+            self.l2.expect(core, line ^ 1);
+        }
     }
 
     /// The same for a few lines, counted from `line`, that lie so near to each other that one look at what
@@ -220,7 +226,7 @@ impl Hierarchy {
     #[inline(always)]
     pub fn expect_few_in_l2(&self, core: usize, line: u64, few: [u64; 4]) {
         self.expect(line);
-        self.l2.expect_few(core, line, few);
+        self.l2.expect_few(core, line, few, self.pair_line);
     }
 
     /// The same, which was [expected](Self::expect_in_l2) before: what makes room for it is prefetched, and
@@ -244,6 +250,15 @@ impl Hierarchy {
             // Two may have it once it is fetched.
             expect(&self.sharers, line as usize);
         }
+        self.expect_victim(core, line);
+        let pair = line ^ 1;
+        if self.pair_line && self.shared.llc.lines.get(pair as usize).is_some_and(|word| word.holder() == NONE) {
+            self.expect_victim(core, pair);
+        }
+    }
+
+    #[inline(always)]
+    fn expect_victim(&self, core: usize, line: u64) {
         if let Some(victim) = self.l2.next_out(core, line) {
             self.shared.llc.expect(victim);
         }

@@ -1,13 +1,18 @@
 //! The host that cores and devices share: its bytes and its memory system.
 
+use nicforge_units::CACHE_LINE_BYTES;
+
 use super::lines::Line;
 use super::link::Link;
 use super::locks::Locks;
 use super::nicmem::NicmemMap;
 use super::paged::PagedMap;
 use super::{Hardware, Hierarchy, SimMemory};
-use crate::AddressSpace;
 use crate::tracer::Tracer;
+use crate::{Addr, AddressSpace};
+
+/// Bytes of a line.
+const LINE: usize = CACHE_LINE_BYTES as usize;
 
 /// Memory contents and memory timing of one machine.
 pub struct Host {
@@ -56,8 +61,14 @@ impl Host {
     /// Core `core` accesses the line at `at` soon: this process prefetches its bytes and what the model knows of it.
     /// The model charges nothing.
     #[inline]
-    pub fn expect_access(&self, core: usize, at: crate::Addr) {
+    pub fn expect_access(&self, core: usize, at: Addr) {
         self.memory.expect(at.line());
         self.hierarchy.expect_in_l2(core, at.line());
+    }
+
+    /// The bytes of the line at `at`, if there is such a place.
+    #[inline]
+    pub fn line(&self, at: Addr) -> Option<&[u8; LINE]> {
+        self.memory.get(at, LINE)?.first_chunk()
     }
 }

@@ -12,7 +12,7 @@ use super::CacheConfig;
 use super::ahead::{expect, table};
 use super::cache::WAYS_MAX;
 use super::lines::{self, Line, LineState, ReadRun};
-use replacement::Replacement;
+use replacement::{Order, Replacement};
 
 /// Beside the number of a line: memory does not have its content yet. That stands in the line's word, too;
 /// here it is at hand when the line makes room, and its word is far.
@@ -29,7 +29,7 @@ const LONG_AGO: u32 = 1 << 31;
 struct Way {
     /// The number of the line, and whether it is [`DIRTY`] or [`STALE`].
     line: u32,
-    /// Its age is the distance to the clock of [`Replacement`].
+    /// What [`Order::stamp`] makes of its age.
     stamp: u32,
 }
 
@@ -124,8 +124,8 @@ impl Ways {
     #[inline(always)]
     fn write_again(&mut self, set: usize, way: usize, line: u64) {
         let before = self.way_mut(set, way).stamp;
-        let stamp = self.order.used(before);
-        *self.way_mut(set, way) = Way::of(line, true, stamp);
+        let age = self.order.used(self.order.stamp(before));
+        *self.way_mut(set, way) = Way::of(line, true, self.order.stamp(age));
     }
 
     /// `line` leaves `way` of its set.
@@ -135,7 +135,7 @@ impl Ways {
         if let Some(empty) = self.empty.get_mut(set) {
             *empty |= 1 << way;
         } else {
-            let stamp = self.order.clock.wrapping_sub(LONG_AGO);
+            let stamp = self.order.stamp(LONG_AGO);
             *self.way_mut(set, way) = Way { line: NOTHING, stamp };
         }
     }
@@ -145,8 +145,8 @@ impl Ways {
     fn oldest_any(&mut self, set: usize) -> usize {
         let io = &mut self.io[set * self.io_ways..][..self.io_ways];
         let rest = &mut self.rest[set * self.rest_ways..][..self.rest_ways];
-        let (in_io, io_age) = oldest(io, self.order.clock);
-        let (in_rest, rest_age) = oldest(rest, self.order.clock);
+        let (in_io, io_age) = oldest(io, &self.order);
+        let (in_rest, rest_age) = oldest(rest, &self.order);
         let ageing = self.order.ageing(io_age.max(rest_age));
         grow_older(io, ageing);
         grow_older(rest, ageing);
@@ -157,7 +157,7 @@ impl Ways {
     #[inline(always)]
     fn oldest_io(&mut self, set: usize) -> usize {
         let io = &mut self.io[set * self.io_ways..][..self.io_ways];
-        let (number, age) = oldest(io, self.order.clock);
+        let (number, age) = oldest(io, &self.order);
         grow_older(io, self.order.ageing(age));
         number
     }
@@ -180,7 +180,8 @@ impl Ways {
     /// Gives `way` of `set` to `line`, which comes now. Returns what it held.
     #[inline(always)]
     fn take(&mut self, set: usize, way: usize, line: u64, dirty: bool) -> u32 {
-        let taken = Way::of(line, dirty, self.order.new_line(set));
+        let age = self.order.new_line(set);
+        let taken = Way::of(line, dirty, self.order.stamp(age));
         let before = std::mem::replace(self.way_mut(set, way), taken).line;
         match self.empty.get_mut(set) {
             Some(empty) if *empty >> way & 1 != 0 => {
@@ -310,6 +311,14 @@ impl Llc {
         }
     }
 
+    /// `line` will be written or leave soon, if it is here.
+    #[inline(always)]
+    pub fn expect_leave(&self, line: u64) {
+        if let Some(way) = self.lines.get(line as usize).and_then(|word| word.way()) {
+            self.expect_way(line, way);
+        }
+    }
+
     /// `line` will need room soon, or leave.
     #[inline(always)]
     pub fn expect(&self, line: u64) {
@@ -359,22 +368,22 @@ fn grow_older(ways: &mut [Way], by: u32) {
 
 /// The way of the highest age, and that age; the first of equals.
 #[inline(always)]
-fn oldest(ways: &[Way], clock: u32) -> (usize, u32) {
+fn oldest(ways: &[Way], order: &impl Order) -> (usize, u32) {
     // With a number that the compiler knows it needs no loop: nine of eleven ways, or eight, are usual.
     if let Ok(nine) = <&[Way; 9]>::try_from(ways) {
-        return oldest_of(nine, clock);
+        return oldest_of(nine, order);
     }
     match <&[Way; 8]>::try_from(ways) {
-        Ok(eight) => oldest_of(eight, clock),
-        Err(_) => oldest_of(ways, clock),
+        Ok(eight) => oldest_of(eight, order),
+        Err(_) => oldest_of(ways, order),
     }
 }
 
 #[inline(always)]
-fn oldest_of(ways: &[Way], clock: u32) -> (usize, u32) {
+fn oldest_of(ways: &[Way], order: &impl Order) -> (usize, u32) {
     let (mut number, mut age) = (0, 0);
     for (other, way) in ways.iter().enumerate() {
-        let other_age = clock.wrapping_sub(way.stamp);
+        let other_age = order.stamp(way.stamp);
         number = if other_age > age { other } else { number };
         age = age.max(other_age);
     }

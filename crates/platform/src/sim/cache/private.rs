@@ -95,12 +95,16 @@ impl PrivateCaches {
         }
     }
 
-    /// `core`'s will be asked for a `few` lines, counted from `line`, soon.
+    /// `core`'s will be asked for a `few` lines, counted from `line`, soon, and if `pairs` for the other line of the 128 bytes
+    /// of each.
     #[inline(always)]
-    pub fn expect_few(&self, core: usize, line: u64, few: [u64; 4]) {
+    pub fn expect_few(&self, core: usize, line: u64, few: [u64; 4], pairs: bool) {
         if let Some(cache) = self.ways.get(core) {
             for behind in few {
                 cache.expect(line.wrapping_add(behind));
+                if pairs {
+                    cache.expect(line.wrapping_add(behind) ^ 1);
+                }
             }
         }
     }

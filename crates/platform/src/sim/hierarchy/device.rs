@@ -72,6 +72,7 @@ impl Hierarchy {
     pub fn expect_displaced(&self, lines: Range<u64>) {
         for line in lines.clone().take(HEADER_LINES) {
             self.expect_remote_write(line);
+            self.shared.llc.expect_leave(line);
         }
         self.shared.llc.expect_displaced(lines);
     }

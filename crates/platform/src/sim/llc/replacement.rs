@@ -22,91 +22,239 @@ const KEEPS_OLD: usize = 33;
 const SELECTOR_MAX: u16 = 1023;
 
 /// The order in which lines leave.
-pub(super) struct Replacement {
-    /// A line's age is the distance of its stamp to this. Least recently used: counts operations, and may wrap.
-    pub clock: u32,
-    /// There is none where the least recently used line leaves.
-    ages: Option<Ages>,
+#[derive(Clone, Copy)]
+pub(super) enum Replacement {
+    LeastRecent(LeastRecent),
+    Ages(Ages),
 }
 
-struct Ages {
+/// One of the orders. What handles many lines at once is made for each of them.
+pub(super) trait Order: Copy {
+    /// An operation begins.
+    fn tick(&mut self);
+
+    /// `set` lacks a line that was asked for.
+    fn missed(&mut self, set: usize);
+
+    /// The age with which a line comes into `set`.
+    fn new_line(&mut self, set: usize) -> u32;
+
+    /// The age of a line that is used where it is, and had `age`.
+    fn used(&self, age: u32) -> u32;
+
+    /// By how much lines get older among which `oldest` is the highest age, so that one of them may leave.
+    fn ageing(&self, oldest: u32) -> u32;
+
+    /// The age of what has this stamp, and the stamp of what has this age.
+    fn stamp(&self, age: u32) -> u32;
+}
+
+/// An age is how many operations ago a line was used last.
+#[derive(Clone, Copy)]
+pub(super) struct LeastRecent {
+    /// Counts operations, and may wrap.
+    clock: u32,
+}
+
+/// Ages of two bits.
+#[derive(Clone, Copy)]
+pub(super) struct Ages {
     /// Where lines are kept from new ones, one of so many comes young.
-    one_young_in: u32,
+    one_young_in: Multiple,
     /// Above its middle, sets that insert all lines young lose more.
     selector: u16,
     /// Numerical Recipes' generator: which lines come young must not follow the order of a frame's lines.
     state: u32,
 }
 
-impl Replacement {
-    /// Ages of two bits, if `one_young_in` is not 0; else least recently used.
-    pub fn new(one_young_in: u32) -> Replacement {
-        let ages = (one_young_in > 0).then_some(Ages { one_young_in, selector: SELECTOR_MAX / 2, state: 1 });
-        Replacement { clock: 0, ages }
+/// What a set does with new lines.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Group {
+    /// What loses less.
+    Follows,
+    /// It leads those that insert all lines young.
+    KeepsNew,
+    /// It leads those that insert few.
+    KeepsOld,
+}
+
+/// Whether numbers are multiples of one that is known before, without a division, which takes longer (Lemire, Kaser and
+/// Kurz, "Faster remainder by direct computation", 2019).
+#[derive(Clone, Copy)]
+struct Multiple {
+    /// How often the number is in the largest of 64 bits.
+    share: u64,
+}
+
+impl Multiple {
+    fn of(number: u32) -> Multiple {
+        Multiple { share: u64::MAX / u64::from(number) }
     }
 
-    /// An operation begins.
     #[inline(always)]
-    pub fn tick(&mut self) {
-        if self.ages.is_none() {
-            self.clock = self.clock.wrapping_add(1);
-        }
+    fn is(&self, multiple: u32) -> bool {
+        u64::from(multiple).wrapping_mul(self.share.wrapping_add(1)) <= self.share
     }
+}
 
-    /// `set` lacks a line that was asked for.
+impl Group {
     #[inline(always)]
-    pub fn missed(&mut self, set: usize) {
-        let Some(ages) = &mut self.ages else {
-            return;
-        };
+    fn of(set: usize) -> Group {
         match set % LEADER_SETS {
-            KEEPS_NEW => ages.selector = (ages.selector + 1).min(SELECTOR_MAX),
-            KEEPS_OLD => ages.selector = ages.selector.saturating_sub(1),
-            _ => {}
-        }
-    }
-
-    /// The stamp of a line that comes into `set`.
-    #[inline(always)]
-    pub fn new_line(&mut self, set: usize) -> u32 {
-        match &mut self.ages {
-            None => self.clock,
-            Some(ages) => self.clock.wrapping_sub(ages.of_new_line(set)),
-        }
-    }
-
-    /// The stamp of a line that is used where it is, and had `stamp`.
-    #[inline(always)]
-    pub fn used(&self, stamp: u32) -> u32 {
-        match &self.ages {
-            None => self.clock,
-            // 3 and 2 become 1, 1 and 0 become 0.
-            Some(_) => self.clock.wrapping_sub(self.clock.wrapping_sub(stamp) >> 1),
-        }
-    }
-
-    /// By how much lines get older among which `oldest` is the highest age, so that one of them may leave.
-    #[inline(always)]
-    pub fn ageing(&self, oldest: u32) -> u32 {
-        match &self.ages {
-            None => 0,
-            Some(_) => OLDEST.saturating_sub(oldest),
+            KEEPS_NEW => Group::KeepsNew,
+            KEEPS_OLD => Group::KeepsOld,
+            _ => Group::Follows,
         }
     }
 }
 
-impl Ages {
+impl Replacement {
+    /// Ages of two bits, if `one_young_in` is not 0; else least recently used.
+    pub fn new(one_young_in: u32) -> Replacement {
+        match one_young_in {
+            0 => Replacement::LeastRecent(LeastRecent { clock: 0 }),
+            _ => Replacement::Ages(Ages {
+                one_young_in: Multiple::of(one_young_in),
+                selector: SELECTOR_MAX / 2,
+                state: 1,
+            }),
+        }
+    }
+}
+
+impl Order for LeastRecent {
     #[inline(always)]
-    fn of_new_line(&mut self, set: usize) -> u32 {
-        let keeps_old = match set % LEADER_SETS {
-            KEEPS_NEW => false,
-            KEEPS_OLD => true,
-            _ => self.selector > SELECTOR_MAX / 2,
+    fn tick(&mut self) {
+        self.clock = self.clock.wrapping_add(1);
+    }
+
+    #[inline(always)]
+    fn missed(&mut self, _set: usize) {}
+
+    #[inline(always)]
+    fn new_line(&mut self, _set: usize) -> u32 {
+        0
+    }
+
+    #[inline(always)]
+    fn used(&self, _age: u32) -> u32 {
+        0
+    }
+
+    #[inline(always)]
+    fn ageing(&self, _oldest: u32) -> u32 {
+        0
+    }
+
+    #[inline(always)]
+    fn stamp(&self, age: u32) -> u32 {
+        self.clock.wrapping_sub(age)
+    }
+}
+
+impl Order for Ages {
+    #[inline(always)]
+    fn tick(&mut self) {}
+
+    #[inline(always)]
+    fn missed(&mut self, set: usize) {
+        match Group::of(set) {
+            Group::Follows => {}
+            Group::KeepsNew => self.selector = (self.selector + 1).min(SELECTOR_MAX),
+            Group::KeepsOld => self.selector = self.selector.saturating_sub(1),
+        }
+    }
+
+    #[inline(always)]
+    fn new_line(&mut self, set: usize) -> u32 {
+        let keeps_old = match Group::of(set) {
+            Group::Follows => self.selector > SELECTOR_MAX / 2,
+            Group::KeepsNew => false,
+            Group::KeepsOld => true,
         };
         if !keeps_old {
             return YOUNG;
         }
         self.state = self.state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        if (self.state >> 16).is_multiple_of(self.one_young_in) { YOUNG } else { OLDEST }
+        if self.one_young_in.is(self.state >> 16) { YOUNG } else { OLDEST }
+    }
+
+    #[inline(always)]
+    fn used(&self, age: u32) -> u32 {
+        // 3 and 2 become 1, 1 and 0 become 0.
+        age >> 1
+    }
+
+    #[inline(always)]
+    fn ageing(&self, oldest: u32) -> u32 {
+        OLDEST.saturating_sub(oldest)
+    }
+
+    #[inline(always)]
+    fn stamp(&self, age: u32) -> u32 {
+        age.wrapping_neg()
+    }
+}
+
+/// Either, for what handles one line at a time.
+impl Order for Replacement {
+    #[inline(always)]
+    fn tick(&mut self) {
+        if let Replacement::LeastRecent(order) = self {
+            order.tick();
+        }
+    }
+
+    #[inline(always)]
+    fn missed(&mut self, set: usize) {
+        if let Replacement::Ages(order) = self {
+            order.missed(set);
+        }
+    }
+
+    #[inline(always)]
+    fn new_line(&mut self, set: usize) -> u32 {
+        match self {
+            Replacement::LeastRecent(order) => order.new_line(set),
+            Replacement::Ages(order) => order.new_line(set),
+        }
+    }
+
+    #[inline(always)]
+    fn used(&self, age: u32) -> u32 {
+        match self {
+            Replacement::LeastRecent(order) => order.used(age),
+            Replacement::Ages(order) => order.used(age),
+        }
+    }
+
+    #[inline(always)]
+    fn ageing(&self, oldest: u32) -> u32 {
+        match self {
+            Replacement::LeastRecent(order) => order.ageing(oldest),
+            Replacement::Ages(order) => order.ageing(oldest),
+        }
+    }
+
+    #[inline(always)]
+    fn stamp(&self, age: u32) -> u32 {
+        match self {
+            Replacement::LeastRecent(order) => order.stamp(age),
+            Replacement::Ages(order) => order.stamp(age),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Multiple;
+
+    #[test]
+    fn multiples_are_found_without_a_division() {
+        for number in [1, 2, 3, 31, 32, 33, 65_535, 65_536, u32::MAX] {
+            let multiple = Multiple::of(number);
+            let others = (0..1000).chain([number - 1, number, u32::MAX - 1, u32::MAX]);
+            assert!(others.into_iter().all(|other| multiple.is(other) == other.is_multiple_of(number)), "{number}");
+        }
     }
 }

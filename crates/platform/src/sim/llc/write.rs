@@ -4,8 +4,10 @@
 use std::mem::replace;
 use std::ops::Range;
 
-use super::replacement::Replacement;
-use super::{Line, Llc, NOTHING, Way, Ways, expect, grow_older, make_room, oldest};
+use crate::sim::lines;
+
+use super::replacement::{Order, Replacement};
+use super::{Line, Llc, NOTHING, Way, Ways, expect, make_room, oldest};
 
 /// What a device's write of a run of lines did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,20 +30,37 @@ impl Llc {
         if self.ways.io_ways != 2 || !self.ways.is_one_block(first, count) {
             return self.update_or_allocate(run);
         }
+        // A copy, which no store to a way may change: it stays in registers.
+        match self.ways.order {
+            Replacement::LeastRecent(mut order) => {
+                let run = self.write_two_ways(run, any, &mut order);
+                self.ways.order = Replacement::LeastRecent(order);
+                run
+            }
+            Replacement::Ages(mut order) => {
+                let run = self.write_two_ways(run, any, &mut order);
+                self.ways.order = Replacement::Ages(order);
+                run
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn write_two_ways(&mut self, run: Range<u64>, any: Line, order: &mut impl Order) -> WriteRun {
         match any.way() {
-            Some(_) => self.update_or_allocate_in_two_ways(run),
-            None => self.allocate_in_two_ways(run),
+            Some(_) => self.update_or_allocate_in_two_ways(run, order),
+            None => self.allocate_in_two_ways(run, order),
         }
     }
 
     /// Writes lines none of which is here, all of one block, where two ways of each set are open to devices.
     #[inline(never)]
-    fn allocate_in_two_ways(&mut self, run: Range<u64>) -> WriteRun {
+    fn allocate_in_two_ways(&mut self, run: Range<u64>, order: &mut impl Order) -> WriteRun {
         let allocated = run.end - run.start;
         let scramble = self.ways.set(run.start) as u64 ^ run.start;
-        let Ways { io, rest, rest_ways, order, .. } = &mut self.ways;
+        let Ways { io, rest, rest_ways, .. } = &mut self.ways;
         let (pairs, rest_ways) = (io.as_chunks_mut::<2>().0, *rest_ways);
-        let (lines, mut written_back) = (&mut self.lines[..], 0);
+        let (lines, mut written_back, mut own) = (&mut self.lines[..], 0, *order);
         // As a length less one, so that the compiler sees that a set is one of these.
         let Some(mask) = pairs.len().checked_sub(1) else {
             return WriteRun::default();
@@ -49,48 +68,54 @@ impl Llc {
         for line in run.clone() {
             let set = (line ^ scramble) as usize & mask;
             let pair = &mut pairs[set];
-            let number = older(pair, order);
-            let held = replace(&mut pair[number], allocated_by_device(line, set, order)).line;
+            let number = older(pair, &own);
+            let held = replace(&mut pair[number], allocated_by_device(line, set, &mut own)).line;
             written_back += make_room(lines, || [pair, &mut rest[set * rest_ways..][..rest_ways]], held);
             lines[line as usize] = Line::written(number);
         }
+        *order = own;
         self.wrote(run, allocated);
         WriteRun { allocated, written_back: u64::from(written_back) }
     }
 
     /// Writes lines of which some are here, all of one block, where two ways of each set are open to devices.
     #[inline(never)]
-    fn update_or_allocate_in_two_ways(&mut self, run: Range<u64>) -> WriteRun {
+    fn update_or_allocate_in_two_ways(&mut self, run: Range<u64>, order: &mut impl Order) -> WriteRun {
         let scramble = self.ways.set(run.start) as u64 ^ run.start;
-        let Ways { io, rest, rest_ways, order, set_mask: mask, .. } = &mut self.ways;
-        let (pairs, rest_ways, mask) = (io.as_chunks_mut::<2>().0, *rest_ways, *mask);
-        let lines = &mut self.lines[..];
-        let (mut allocated, mut written_back, mut fresh) = (0, 0, 0);
+        let Ways { io, rest, rest_ways, .. } = &mut self.ways;
+        let (pairs, rest_ways) = (io.as_chunks_mut::<2>().0, *rest_ways);
+        let (lines, mut updated, mut written_back, mut own) = (&mut self.lines[..], 0, 0, *order);
+        let Some(mask) = pairs.len().checked_sub(1) else {
+            return WriteRun::default();
+        };
+        // No line of the run makes room for another: all go to different sets.
+        let count = run.end - run.start;
+        let fresh = count - lines::fresh(&lines[run.start as usize..run.end as usize]);
         for line in run.clone() {
-            let set = ((line ^ scramble) & mask) as usize;
-            let (pair, word) = (&mut pairs[set], lines[line as usize]);
-            fresh += u32::from(!word.state().fresh);
-            let number = match word.way() {
+            let set = (line ^ scramble) as usize & mask;
+            let pair = &mut pairs[set];
+            let number = match lines[line as usize].way() {
                 Some(number) => {
                     let way = match number {
                         0..2 => &mut pair[number],
                         _ => &mut rest[set * rest_ways + number - 2],
                     };
-                    *way = Way::of(line, true, order.used(way.stamp));
+                    *way = Way::of(line, true, own.stamp(own.used(own.stamp(way.stamp))));
+                    updated += 1;
                     number
                 }
                 None => {
-                    let number = older(pair, order);
-                    let held = replace(&mut pair[number], allocated_by_device(line, set, order)).line;
-                    allocated += 1;
+                    let number = older(pair, &own);
+                    let held = replace(&mut pair[number], allocated_by_device(line, set, &mut own)).line;
                     written_back += make_room(lines, || [pair, &mut rest[set * rest_ways..][..rest_ways]], held);
                     number
                 }
             };
             lines[line as usize] = Line::written(number);
         }
-        self.wrote(run, u64::from(fresh));
-        WriteRun { allocated, written_back: u64::from(written_back) }
+        *order = own;
+        self.wrote(run, fresh);
+        WriteRun { allocated: count - updated, written_back: u64::from(written_back) }
     }
 
     /// Writes lines of which some may be here, whatever ways are open to devices.
@@ -156,7 +181,7 @@ impl Llc {
         for line in [first, first.midpoint(last), last] {
             let set = ways.set(line);
             let io = &ways.io[set * ways.io_ways..][..ways.io_ways];
-            let (number, _) = oldest(io, ways.order.clock);
+            let (number, _) = oldest(io, &ways.order);
             if let Some(way) = io.get(number) {
                 expect(lines, (way.line & NOTHING) as usize);
             }
@@ -166,15 +191,20 @@ impl Llc {
 
 /// What a way of `set` holds from now on: a device's `line`, which no way had.
 #[inline(always)]
-fn allocated_by_device(line: u64, set: usize, order: &mut Replacement) -> Way {
+fn allocated_by_device(line: u64, set: usize, order: &mut impl Order) -> Way {
     order.missed(set);
-    Way::of(line, true, order.new_line(set))
+    let age = order.new_line(set);
+    Way::of(line, true, order.stamp(age))
 }
 
 /// Which of two ways makes room.
 #[inline(always)]
-fn older(pair: &mut [Way; 2], order: &Replacement) -> usize {
-    let [one, other] = [pair[0], pair[1]].map(|way| order.clock.wrapping_sub(way.stamp));
-    grow_older(pair, order.ageing(one.max(other)));
+fn older(pair: &mut [Way; 2], order: &impl Order) -> usize {
+    let [one, other] = [pair[0], pair[1]].map(|way| order.stamp(way.stamp));
+    let ageing = order.ageing(one.max(other));
+    // Whether they get older cannot be predicted, so no branch asks.
+    for way in pair {
+        way.stamp = way.stamp.wrapping_sub(ageing);
+    }
     usize::from(other > one)
 }
