@@ -95,7 +95,15 @@ def key_of(point):
     return json.dumps([point["variant"], point["params"]], sort_keys=True)
 
 
-def cell(point, others, path, write, beside):
+def put_beside(report, members):
+    """Each point of a report gets the metrics that it has on the members."""
+    by_key = [{key_of(point): point["metrics"] for point in member["points"]} for member in members]
+    for point in report["points"]:
+        point["members"] = [metrics[key_of(point)] for metrics in by_key if key_of(point) in metrics]
+    return report
+
+
+def cell(point, path, write, beside):
     value = value_at(point["metrics"], path)
     if value is None:
         return ""
@@ -103,15 +111,14 @@ def cell(point, others, path, write, beside):
     interval = point.get("intervals", {}).get(path)
     if beside and interval and float(write(interval["half_width"])) > 0:
         text += f" ± {write(interval['half_width'])}"
-    values = [value_at(other["metrics"], path) for other in others]
+    values = [value_at(metrics, path) for metrics in point["members"]]
     values = [value] + [other for other in values if other is not None]
     if beside and len(values) > 1:
         text += f" [{write(min(values))}–{write(max(values))}]"
     return text
 
 
-def rows_of(report, members):
-    by_key = [{key_of(point): point for point in member["points"]} for member in members]
+def rows_of(report):
     points = report["points"]
     varied = [
         name
@@ -123,10 +130,9 @@ def rows_of(report, members):
     head = (["variant"] if variants else []) + [f"`{name}`" for name in varied] + [c[0] for c in columns]
     rows = []
     for point in points:
-        others = [keys[key_of(point)] for keys in by_key if key_of(point) in keys]
         row = [f"`{point['variant']}`"] if variants else []
         row += [str(point["params"].get(name, "")) for name in varied]
-        rows.append(row + [cell(point, others, *column[1:]) for column in columns])
+        rows.append(row + [cell(point, *column[1:]) for column in columns])
     return head, rows
 
 
@@ -147,13 +153,13 @@ def summary_of(report):
     return ["variant", "points"] + [c[0] + ", least / median / most" for c in columns], rows
 
 
-def table(report, members):
-    head, rows = summary_of(report) if len(report["points"]) > ROWS_MAX else rows_of(report, members)
+def table(report):
+    head, rows = summary_of(report) if len(report["points"]) > ROWS_MAX else rows_of(report)
     lines = [head, ["---"] * len(head)] + rows
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-def variants_table(report, members, text):
+def variants_table(report, text):
     """A table whose columns are some of the parameters, and variants: Gbit/s of each point, anew."""
     lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
     titles = [title.strip("`") for title in lines[0]]
@@ -161,14 +167,12 @@ def variants_table(report, members, text):
     variants = {point["variant"] for point in report["points"]}
     if not all(title in params or title in variants for title in titles) or not variants & set(titles):
         return text
-    by_key = [{key_of(point): point for point in member["points"]} for member in members]
     for cells in lines[2:]:
         given = {title: cell for title, cell in zip(titles, cells) if title in params}
         for column, title in enumerate(titles):
             point = named(report, {**given, "variant": title}) if title in variants else None
             if point:
-                others = [keys[key_of(point)] for keys in by_key if key_of(point) in keys]
-                cells[column] = cell(point, others, *COLUMNS[0][1:])
+                cells[column] = cell(point, *COLUMNS[0][1:])
     return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
 
 
@@ -205,6 +209,10 @@ def own_cell(report, point, title, before):
     interval = point.get("intervals", {}).get(path)
     half = f"{times * interval['half_width']:.{digits}f}" if interval else "0"
     text += f" ± {half}" if float(half) > 0 else ""
+    values = [value_at(metrics, path) for metrics in point["members"]]
+    values = [value] + [times * other for other in values if other is not None]
+    least, most = (f"{end:.{digits}f}" for end in (min(values), max(values)))
+    text += f" [{least}–{most}]" if least != most else ""
     return text + (" %" if before.endswith(" %") else "")
 
 
@@ -250,7 +258,7 @@ def own_table(page, reports, before, text):
         anew = next(filter(None, (own_row(report, given, titles, cells) for report in reports)), None)
         if anew is None:
             continue
-        bare = [[cell.split(" ± ")[0].rstrip(" %") for cell in line] for line in (cells, anew)]
+        bare = [[re.split(r" ± | \[", cell)[0].rstrip(" %") for cell in line] for line in (cells, anew)]
         if kept and bare[0] != bare[1]:
             print(f"{page.name}: values of {cells[:3]} moved; look at the columns {', '.join(kept)}, too")
         lines[number] = anew
@@ -259,7 +267,7 @@ def own_table(page, reports, before, text):
 
 def write_own(page, reports):
     text, heading, of_all = page.read_text().partition(ALL)
-    of_all = heading and f"\n{table(reports[0], [])}"
+    of_all = heading and f"\n{table(reports[0])}"
     anew = lambda found: own_table(page, reports, text[: found.start()], found[0])
     page.write_text(re.sub(r"(?:^\|.*\n)+", anew, text, flags=re.M) + heading + of_all)
     print(page)
@@ -270,18 +278,19 @@ def main(folders):
         sys.exit(__doc__)
     out, *others = [Path(folder) for folder in folders]
     for page in sorted(PAGES.glob("*.md")):
-        report = report_in(out, page.stem)
-        if report is None:
+        if report_in(out, page.stem) is None:
             continue
+        found_in = lambda name: [member for member in (report_in(folder, name) for folder in others) if member]
+        with_members = lambda name: put_beside(report_in(out, name), found_in(name))
+        report = with_members(page.stem)
         if page.stem.startswith(OWN_TABLES):
             # A page may show a second scenario, whose name begins as its own does.
             names = {path.name for path in out.glob(f"{page.stem}-*") if not (PAGES / f"{path.name}.md").exists()}
-            write_own(page, [report, *(report_in(out, name) for name in sorted(names))])
+            write_own(page, [report, *(with_members(name) for name in sorted(names))])
             continue
-        members = [member for member in (report_in(folder, page.stem) for folder in others) if member]
         text = page.read_text()
-        tables = iter([table(report, members)])
-        anew = lambda found: next(tables, None) or variants_table(report, members, found[0])
+        tables = iter([table(report)])
+        anew = lambda found: next(tables, None) or variants_table(report, found[0])
         made, found = re.subn(r"(?:^\|.*\n)+", anew, text, flags=re.M)
         if found:
             page.write_text(made)
