@@ -1,13 +1,18 @@
 //! FlexKVS live: a client in a network namespace asks it and Debian's memcached the same. Needs root and memcached; skipped
 //! with a line elsewhere.
 
+use std::io::ErrorKind;
 use std::net::UdpSocket;
 use std::process::Stdio;
+use std::thread::sleep;
 use std::time::Duration;
 
 use crate::skip;
 use crate::support::netns::{Hosts, has};
 use nicforge_wire::headers::{MAGIC_REQUEST, memcached_opcode as opcode};
+
+/// How long a reply may take before the request goes again.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// A request of memcached's binary protocol in its frame of UDP.
 fn request(number: u16, opcode: u8, key: &str, extras: &[u8], value: &[u8]) -> Vec<u8> {
@@ -25,12 +30,17 @@ fn request(number: u16, opcode: u8, key: &str, extras: &[u8], value: &[u8]) -> V
 fn ask(socket: &UdpSocket, request: &[u8]) -> Vec<u8> {
     let mut reply = [0; 2048];
     for _ in 0..50 {
-        let _ = socket.send(request);
-        while let Ok(len) = socket.recv(&mut reply) {
+        let mut received = socket.send(request).and_then(|_| socket.recv(&mut reply));
+        while let Ok(len) = received {
             // Another id is that of an earlier request that was sent twice.
             if reply[..2] == request[..2] {
                 return reply[..len].to_vec();
             }
+            received = socket.recv(&mut reply);
+        }
+        // Where nobody listens yet the system says so at once, without the time limit.
+        if received.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
+            sleep(PATIENCE);
         }
     }
     panic!("no reply");
@@ -62,7 +72,7 @@ fn flexkvs_answers_as_memcached_does() {
             let to = |server: &str| {
                 let socket = UdpSocket::bind("10.99.1.2:0").unwrap();
                 socket.connect((server, 11_211)).unwrap();
-                socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+                socket.set_read_timeout(Some(PATIENCE)).unwrap();
                 let mut replies = Vec::new();
                 // A key of this turn, as memcached outlives it; of 32 bytes, which the NIC's program understands.
                 let key = |n: u16| format!("{interface:-<30}{:02}", n % 7);
