@@ -47,8 +47,8 @@ pub trait Application<C: Cpu>: Any + Send {
     /// Handles one packet to completion: the frame is rewritten in place.
     fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict;
 
-    /// What the application looks up first for a frame with these headers that came by `port`, if that is in a table. A
-    /// simulator prefetches these places. The model charges nothing for it.
+    /// The first look-up in a table for a frame with these headers that `port` received, if there is one. A
+    /// simulator prefetches its lines. The model charges nothing for it.
     fn first_look_up(&self, _summary: &FrameSummary, _port: PortId) -> Option<LookUp> {
         None
     }

@@ -142,7 +142,7 @@ impl Flows {
         }
     }
 
-    /// What a look-up of `key` will touch.
+    /// The lines that a look-up of `key` reads.
     #[inline]
     pub fn look_up(&self, key: &FlowKey) -> LookUp {
         self.table.look_up(key)

@@ -66,7 +66,7 @@ impl Bucket {
     }
 }
 
-/// A look-up that is to come, for those who prefetch what it will touch.
+/// A look-up to come: a simulator prefetches the lines that it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LookUp {
     /// The bucket that it looks at first: one line.
@@ -153,7 +153,7 @@ impl<E: Entry> Cuckoo<E> {
         self.entries + u64::from(number) * CACHE_LINE_BYTES
     }
 
-    /// What a look-up of `key` will touch.
+    /// The lines that a look-up of `key` reads.
     #[inline]
     pub fn look_up(&self, key: &E::Key) -> LookUp {
         let (bucket, signature) = self.place(E::hash(key));

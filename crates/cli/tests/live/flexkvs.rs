@@ -38,7 +38,7 @@ fn ask(socket: &UdpSocket, request: &[u8]) -> Vec<u8> {
             }
             received = socket.recv(&mut reply);
         }
-        // Where nobody listens yet the system says so at once, without the time limit.
+        // The system reports a closed port at once, so the time limit does not pass.
         if received.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
             sleep(PATIENCE);
         }

@@ -32,9 +32,9 @@ pub struct PacketProgram {
     does: Does,
     /// Packets of the last poll.
     polled: usize,
-    /// What the application will look up first for the packet whose bucket was prefetched last.
+    /// The look-up whose bucket this process prefetched last.
     look_up: Option<LookUp>,
-    /// The entry that was prefetched last.
+    /// The entry that this process prefetched last.
     entry: Option<Addr>,
     /// Receive calls that brought packets.
     bursts: u64,
@@ -90,7 +90,7 @@ impl PacketProgram {
         }
     }
 
-    /// What the application will look up first for packet `index` of those polled.
+    /// The application's first look-up for packet `index` of those polled.
     #[inline]
     fn first_look_up(&self, here: &Here<'_>, index: usize) -> Option<LookUp> {
         let packet = self.software.polled(index);
