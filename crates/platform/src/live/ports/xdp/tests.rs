@@ -65,12 +65,12 @@ fn a_tap_device_is_no_adapter_of_a_wire() {
     assert!(remedy.contains("vhost_user"), "{remedy}");
 }
 
-/// The frames that `port` gets and that end with `end`; it waits until `bytes` of payload are there, for seconds at most.
+/// The tests' own frames that `port` gets and that end with `end` (the kernel sends some, too); it waits until `bytes` of payload are there, for seconds at most.
 fn payload_from(port: &mut dyn Port, end: u8, bytes: usize) -> Vec<Vec<u8>> {
     let (mut came, mut seen) = (Vec::new(), 0);
     for _ in 0..1000 {
         let mut each = |frame: &[u8]| {
-            if frame.last() == Some(&end) {
+            if frame.starts_with(&[4; 6]) && frame.last() == Some(&end) {
                 seen += frame.iter().rev().take_while(|&&byte| byte == end).count();
                 came.push(frame.to_vec());
             }
