@@ -130,7 +130,7 @@ header item_t {
     bit<32> expires;
     bit<32> hash;
     bit<32> value_length;
-    bit<16> unused;
+    bit<16> references;
     bit<16> key_length;
     bit<32> flags;
 }
@@ -299,7 +299,8 @@ control KeyDma(inout headers_t hdr, inout metadata_t meta, inout flexnic_t nic) 
         hdr.item.expires = 0;
         hdr.item.hash = little_endian(nic.mark[31:0]);
         hdr.item.value_length = little_endian(value_length);
-        hdr.item.unused = 0;
+        // That of the table.
+        hdr.item.references = 0x0100;
         hdr.item.key_length = KEY_BYTES[7:0] ++ KEY_BYTES[15:8];
         hdr.item.flags = hdr.extras.flags;
         hdr.extras.setInvalid();

@@ -95,6 +95,9 @@ pub struct Metrics {
     /// Share of the other cores' cycles, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other_alloc_share: Option<f64>,
+    /// Look-ups of the cores in the LLC per delivered packet, in lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_llc_accesses_per_packet: Option<f64>,
     /// LLC misses of all agents per delivered packet, in lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llc_misses_per_packet: Option<f64>,

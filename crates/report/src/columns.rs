@@ -93,7 +93,7 @@ const GB_PER_S: Unit = Unit::Plain("GB/s");
 
 /// All metrics in the schema's order; drops by cause are apart, since causes are open-ended.
 #[rustfmt::skip]
-pub const METRICS: [Metric; 56] = [
+pub const METRICS: [Metric; 57] = [
     metric("rpc_mps", "RPCs", Unit::Plain("M/s"), More, Some("RPCs"), |m| m.rpc_mps),
     metric("tuples_mps", "tuples", Unit::Plain("M/s"), More, Some("tuples"), |m| m.tuples_mps),
     metric("counted_mps", "counted", Unit::Plain("M/s"), More, Some("counted"), |m| m.counted_mps),
@@ -136,6 +136,7 @@ pub const METRICS: [Metric; 56] = [
     metric("flow_state_miss_rate", "flow state misses", Unit::Share, Less, Some("flow misses"), |m| m.flow_state_miss_rate),
     metric("target_alloc_share", "allocation, target core", Unit::Share, Neither, None, |m| m.target_alloc_share),
     metric("other_alloc_share", "allocation, other cores", Unit::Share, Neither, None, |m| m.other_alloc_share),
+    metric("core_llc_accesses_per_packet", "cores' LLC accesses/packet", LINES, Less, None, |m| m.core_llc_accesses_per_packet),
     metric("llc_misses_per_packet", "LLC misses/packet", LINES, Less, None, |m| m.llc_misses_per_packet),
     metric("memory_gb_per_s", "memory", GB_PER_S, Less, Some("memory"), |m| m.memory_gb_per_s),
     metric("pcie_out_utilisation", "PCIe out", Unit::Share, Less, None, |m| m.pcie_out_utilisation),

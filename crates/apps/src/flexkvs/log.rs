@@ -1,7 +1,7 @@
 //! The log of FlexKVS (flexnic, section 3.1): segments that cores fill with items, one after the other.
 //!
 //! A core has one active segment. When it is full the core takes a free one from a pool that all cores share; only this
-//! takes a lock. Each segment counts the bytes of items that were replaced or removed. A segment of which most is freed is
+//! takes a lock. Each segment counts the bytes of items that were replaced or removed and that no GET has in hand. A segment of which most is freed is
 //! compacted by the core that filled it: items that the table still names move to the active segment, some with each
 //! request, and the segment goes back to the pool.
 
@@ -18,7 +18,7 @@ const FREED_PERCENT: u64 = 80;
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct SegmentHeader {
-    /// Bytes of items that were replaced or removed.
+    /// Bytes of items to which nobody has a reference any more.
     freed: u64,
     /// Bytes that items take.
     used: u64,
@@ -176,9 +176,13 @@ impl Writer {
                 self.compacting = Some(Active { number, at: 0 });
                 continue;
             };
-            let used: u64 = cpu.load(self.segments.header(number) + USED);
+            let SegmentHeader { used, freed, .. } = cpu.load(self.segments.header(number));
             if at < used {
                 return Some(u64::from(number) * SEGMENT.0 + at);
+            }
+            if freed < used {
+                // GETs of other cores still have items of it in hand.
+                return None;
             }
             self.segments.give(cpu, number);
             self.compacting = None;

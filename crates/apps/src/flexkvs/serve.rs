@@ -57,6 +57,7 @@ impl FlexKvs {
         let header: ItemHeader = cpu.load(at);
         let nic_log = self.nic_log.as_mut()?;
         if usize::from(header.key_len) != message::KEY_BYTES
+            || header.references != 1
             || !nic_log.appended(cpu, &mut self.writer, offset, header.size())
         {
             return None;
@@ -68,7 +69,7 @@ impl FlexKvs {
         match self.table.find(cpu, bucket, header.hash, &self.key) {
             Some(old) => {
                 self.table.replace(cpu, bucket, &old, ItemId::at(offset));
-                self.free(cpu, &old);
+                self.give_back(cpu, &old);
             }
             None => self.table.insert(cpu, bucket, header.hash, ItemId::at(offset)),
         }
@@ -82,18 +83,16 @@ impl FlexKvs {
         let bucket = self.table.lock(cpu, hash);
         let found = self.table.find(cpu, bucket, hash, &self.key).filter(|found| is_alive(&found.header, now));
         if let Some(found) = &found {
-            self.flags = found.header.flags;
-            self.value.clear();
-            self.value.extend_from_slice(cpu.bytes(found.value.at, found.value.len as usize));
+            self.table.take(cpu, found.item);
         }
         self.table.unlock(cpu, bucket);
-        match found {
-            Some(_) => {
-                self.counts.get_hits += 1;
-                Outcome::Value
-            }
-            None => Outcome::Failed(MemcachedStatus::NotFound),
-        }
+        let Some(found) = found else { return Outcome::Failed(MemcachedStatus::NotFound) };
+        self.flags = found.header.flags;
+        self.value.clear();
+        self.value.extend_from_slice(cpu.bytes(found.value.at, found.value.len as usize));
+        self.give_back(cpu, &found);
+        self.counts.get_hits += 1;
+        Outcome::Value
     }
 
     pub(super) fn store<C: Cpu>(
@@ -161,7 +160,7 @@ impl FlexKvs {
         match found {
             Some(old) => {
                 self.table.replace(cpu, bucket, &old, item);
-                self.free(cpu, &old);
+                self.give_back(cpu, &old);
             }
             None => self.table.insert(cpu, bucket, header.hash, item),
         }
@@ -191,7 +190,7 @@ impl FlexKvs {
             Some(found) => {
                 let was_alive = is_alive(&found.header, now);
                 self.table.remove(cpu, bucket, found);
-                self.free(cpu, found);
+                self.give_back(cpu, found);
                 if was_alive { Outcome::Done } else { Outcome::Failed(MemcachedStatus::NotFound) }
             }
             None => Outcome::Failed(MemcachedStatus::NotFound),
@@ -200,8 +199,11 @@ impl FlexKvs {
         outcome
     }
 
-    pub(super) fn free<C: Cpu>(&self, cpu: &mut C, found: &table::Found) {
-        if let Some(offset) = found.item.offset() {
+    /// Gives a reference to an item back, that of the table or one that was taken. The last one frees it.
+    pub(super) fn give_back<C: Cpu>(&self, cpu: &mut C, found: &table::Found) {
+        if self.table.give_back(cpu, found.item)
+            && let Some(offset) = found.item.offset()
+        {
             self.writer.segments().free(cpu, offset, found.header.size());
         }
     }
@@ -224,13 +226,14 @@ impl FlexKvs {
                 self.value.clear();
                 self.value.extend_from_slice(&body[key..]);
                 let found = self.table.find(cpu, bucket, header.hash, &self.key);
-                let moved = self.append(cpu, header);
+                let moved = self.append(cpu, ItemHeader { references: 1, ..header });
                 let (Some(found), Some(moved)) = (found, moved) else {
                     // Without a free segment it stays where it is.
                     self.table.unlock(cpu, bucket);
                     return;
                 };
                 self.table.replace(cpu, bucket, &found, moved);
+                self.give_back(cpu, &found);
                 self.counts.moved += 1;
             }
             self.table.unlock(cpu, bucket);

@@ -5,7 +5,7 @@
 
 use bytemuck::{Pod, Zeroable};
 use nicforge_nic::Segment;
-use nicforge_platform::{Addr, AddressSpace, Cpu};
+use nicforge_platform::{Addr, AddressSpace, Atomic, Cpu};
 use nicforge_units::CACHE_LINE_BYTES;
 
 /// Items of a bucket that its own line names.
@@ -47,7 +47,7 @@ const _: () = assert!(size_of::<Bucket>() as u64 == CACHE_LINE_BYTES);
 /// | 4–7 | when it expires, in seconds of the run; 0: never |
 /// | 8–11 | hash of the key |
 /// | 12–15 | length of the value |
-/// | 16–17 | unused: references of the paper, which readers here need not take |
+/// | 16–17 | references: one of the table, one of each GET that has it in hand |
 /// | 18–19 | length of the key |
 /// | 20–23 | the client's flags |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -61,12 +61,16 @@ pub struct ItemHeader {
     pub hash: u32,
     /// Bytes of value.
     pub value_len: u32,
-    unused: u16,
+    /// One of the table, one of each GET that has it in hand.
+    pub references: u16,
     /// Bytes of key.
     pub key_len: u16,
     /// The client's flags, as bytes on the wire.
     pub flags: [u8; 4],
 }
+
+/// The word whose lowest bits are the references.
+const REFERENCES: u64 = std::mem::offset_of!(ItemHeader, references) as u64;
 
 /// Bytes of an item's header.
 pub const ITEM_HEADER: u64 = size_of::<ItemHeader>() as u64;
@@ -74,7 +78,7 @@ pub const ITEM_HEADER: u64 = size_of::<ItemHeader>() as u64;
 impl ItemHeader {
     /// That of a new item.
     pub fn new(hash: u32, key_len: u16, value_len: u32, flags: [u8; 4], expires: u32) -> ItemHeader {
-        ItemHeader { next: ItemId::default(), expires, hash, value_len, unused: 0, key_len, flags }
+        ItemHeader { next: ItemId::default(), expires, hash, value_len, references: 1, key_len, flags }
     }
 
     /// Bytes of the log that the item takes.
@@ -162,6 +166,18 @@ impl Table {
             before = next;
         }
         None
+    }
+
+    /// Takes a reference to `item`, in a locked bucket: its bytes stay until [`give_back`](Self::give_back).
+    pub fn take<C: Cpu>(&self, cpu: &mut C, item: ItemId) {
+        if let Some(at) = self.at(item) {
+            cpu.atomic(at + REFERENCES, Atomic::Add(1));
+        }
+    }
+
+    /// Gives a reference to `item` back; true if it was the last one.
+    pub fn give_back<C: Cpu>(&self, cpu: &mut C, item: ItemId) -> bool {
+        self.at(item).is_some_and(|at| cpu.atomic(at + REFERENCES, Atomic::Add(u64::MAX)) & u64::from(u16::MAX) == 1)
     }
 
     /// Whether `item` is in the table, in a locked bucket.

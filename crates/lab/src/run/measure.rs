@@ -296,6 +296,7 @@ pub fn metrics(built: &Built, (before, after): (&Snapshot, &Snapshot), left: Lef
         stages: after.stages.keys().map(|&name| (name.to_owned(), of_stages(name))).collect(),
         stage_gauges: highest_by_name(world.rings().flat_map(|device| device.nic.stages.gauges())),
         nicmem_get_share: share(grew(|now| now.lent), grew(|now| now.gets)),
+        core_llc_accesses_per_packet: share(memory.app_look_ups + memory.driver_look_ups, frames_out),
         llc_misses_per_packet: share(memory.llc_misses(), frames_out),
         memory_gb_per_s: Some(per_second(Lines(grew(|now| now.dram_lines)).bytes().0, 1e9)),
         pcie_out_utilisation: Some(busy(dma(|dma| dma.out_bytes))),
