@@ -34,6 +34,17 @@ OWN_COLUMNS = {
     "p50 of a message µs": ("latency_us.p50", 1),
     "p99 of a message µs": ("latency_us.p99", 1),
     "Jain": ("fairness", 1),
+    "M requests/s": ("throughput_mpps", 1),
+    "thousand packets/s": ("throughput_mpps", 1000),
+    "cycles a request": ("cycles_per_packet.total", 1),
+    "cycles a packet": ("cycles_per_packet.total", 1),
+    "LLC accesses a packet": ("core_llc_accesses_per_packet", 1),
+    "memory GB/s": ("memory_gb_per_s", 1),
+    "M tuples/s": ("tuples_mps", 1),
+    "counted M/s": ("counted_mps", 1),
+    "input µs": ("tuple_us.input", 1),
+    "processing µs": ("tuple_us.work", 1),
+    "output µs": ("tuple_us.output", 1),
     "Gbit/s": ("bandwidth_gbps", 1),
     "misses/KB": ("misses_per_kb", 1),
     "interrupts kHz": ("interrupts_khz", 1),
@@ -113,8 +124,9 @@ def cell(point, path, write, beside):
         text += f" ± {write(interval['half_width'])}"
     values = [value_at(metrics, path) for metrics in point["members"]]
     values = [value] + [other for other in values if other is not None]
-    if beside and len(values) > 1:
-        text += f" [{write(min(values))}–{write(max(values))}]"
+    least, most = write(min(values)), write(max(values))
+    if beside and least != most:
+        text += f" [{least}–{most}]"
     return text
 
 

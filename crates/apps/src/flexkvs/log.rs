@@ -1,9 +1,9 @@
 //! The log of FlexKVS (flexnic, section 3.1): segments that cores fill with items, one after the other.
 //!
 //! A core has one active segment. When it is full the core takes a free one from a pool that all cores share; only this
-//! takes a lock. Each segment counts the bytes of items that were replaced or removed and that no GET has in hand. A segment of which most is freed is
-//! compacted by the core that filled it: items that the table still names move to the active segment, some with each
-//! request, and the segment goes back to the pool.
+//! takes a lock. Each segment counts the bytes of items without a reference. The core that filled a segment compacts it when most
+//! of it is freed: items that the table still names move to the active segment, some with each request. The segment goes back to
+//! the pool when all of it is freed.
 
 use bytemuck::{Pod, Zeroable};
 use nicforge_platform::{Addr, AddressSpace, Atomic, Cpu};
@@ -18,7 +18,7 @@ const FREED_PERCENT: u64 = 80;
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct SegmentHeader {
-    /// Bytes of items to which nobody has a reference any more.
+    /// Bytes of items without a reference: the table does not name them, and no GET holds them.
     freed: u64,
     /// Bytes that items take.
     used: u64,
@@ -181,7 +181,7 @@ impl Writer {
                 return Some(u64::from(number) * SEGMENT.0 + at);
             }
             if freed < used {
-                // GETs of other cores still have items of it in hand.
+                // A GET of another core holds an item of it.
                 return None;
             }
             self.segments.give(cpu, number);

@@ -69,7 +69,7 @@ impl FlexKvs {
         match self.table.find(cpu, bucket, header.hash, &self.key) {
             Some(old) => {
                 self.table.replace(cpu, bucket, &old, ItemId::at(offset));
-                self.give_back(cpu, &old);
+                self.release(cpu, &old);
             }
             None => self.table.insert(cpu, bucket, header.hash, ItemId::at(offset)),
         }
@@ -83,14 +83,14 @@ impl FlexKvs {
         let bucket = self.table.lock(cpu, hash);
         let found = self.table.find(cpu, bucket, hash, &self.key).filter(|found| is_alive(&found.header, now));
         if let Some(found) = &found {
-            self.table.take(cpu, found.item);
+            self.table.hold(cpu, found.item);
         }
         self.table.unlock(cpu, bucket);
         let Some(found) = found else { return Outcome::Failed(MemcachedStatus::NotFound) };
         self.flags = found.header.flags;
         self.value.clear();
         self.value.extend_from_slice(cpu.bytes(found.value.at, found.value.len as usize));
-        self.give_back(cpu, &found);
+        self.release(cpu, &found);
         self.counts.get_hits += 1;
         Outcome::Value
     }
@@ -160,7 +160,7 @@ impl FlexKvs {
         match found {
             Some(old) => {
                 self.table.replace(cpu, bucket, &old, item);
-                self.give_back(cpu, &old);
+                self.release(cpu, &old);
             }
             None => self.table.insert(cpu, bucket, header.hash, item),
         }
@@ -190,7 +190,7 @@ impl FlexKvs {
             Some(found) => {
                 let was_alive = is_alive(&found.header, now);
                 self.table.remove(cpu, bucket, found);
-                self.give_back(cpu, found);
+                self.release(cpu, found);
                 if was_alive { Outcome::Done } else { Outcome::Failed(MemcachedStatus::NotFound) }
             }
             None => Outcome::Failed(MemcachedStatus::NotFound),
@@ -199,9 +199,9 @@ impl FlexKvs {
         outcome
     }
 
-    /// Gives a reference to an item back, that of the table or one that was taken. The last one frees it.
-    pub(super) fn give_back<C: Cpu>(&self, cpu: &mut C, found: &table::Found) {
-        if self.table.give_back(cpu, found.item)
+    /// Drops a reference to an item, that of the table or of a GET. The last one frees it.
+    pub(super) fn release<C: Cpu>(&self, cpu: &mut C, found: &table::Found) {
+        if self.table.release(cpu, found.item)
             && let Some(offset) = found.item.offset()
         {
             self.writer.segments().free(cpu, offset, found.header.size());
@@ -233,7 +233,7 @@ impl FlexKvs {
                     return;
                 };
                 self.table.replace(cpu, bucket, &found, moved);
-                self.give_back(cpu, &found);
+                self.release(cpu, &found);
                 self.counts.moved += 1;
             }
             self.table.unlock(cpu, bucket);

@@ -47,7 +47,7 @@ const _: () = assert!(size_of::<Bucket>() as u64 == CACHE_LINE_BYTES);
 /// | 4–7 | when it expires, in seconds of the run; 0: never |
 /// | 8–11 | hash of the key |
 /// | 12–15 | length of the value |
-/// | 16–17 | references: one of the table, one of each GET that has it in hand |
+/// | 16–17 | references: one of the table, one of each GET that holds it |
 /// | 18–19 | length of the key |
 /// | 20–23 | the client's flags |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -61,7 +61,7 @@ pub struct ItemHeader {
     pub hash: u32,
     /// Bytes of value.
     pub value_len: u32,
-    /// One of the table, one of each GET that has it in hand.
+    /// One of the table, one of each GET that holds it.
     pub references: u16,
     /// Bytes of key.
     pub key_len: u16,
@@ -168,15 +168,15 @@ impl Table {
         None
     }
 
-    /// Takes a reference to `item`, in a locked bucket: its bytes stay until [`give_back`](Self::give_back).
-    pub fn take<C: Cpu>(&self, cpu: &mut C, item: ItemId) {
+    /// Adds a reference to `item`, in a locked bucket: the log keeps its bytes until [`release`](Self::release).
+    pub fn hold<C: Cpu>(&self, cpu: &mut C, item: ItemId) {
         if let Some(at) = self.at(item) {
             cpu.atomic(at + REFERENCES, Atomic::Add(1));
         }
     }
 
-    /// Gives a reference to `item` back; true if it was the last one.
-    pub fn give_back<C: Cpu>(&self, cpu: &mut C, item: ItemId) -> bool {
+    /// Drops a reference to `item`; true if it was the last one.
+    pub fn release<C: Cpu>(&self, cpu: &mut C, item: ItemId) -> bool {
         self.at(item).is_some_and(|at| cpu.atomic(at + REFERENCES, Atomic::Add(u64::MAX)) & u64::from(u16::MAX) == 1)
     }
 

@@ -53,7 +53,7 @@ fn delete(kvs: &mut FlexKvs, cpu: &mut FlatCpu, key: &[u8]) -> bool {
     let found = kvs.table.find(cpu, bucket, hash, &kvs.key);
     if let Some(found) = &found {
         kvs.table.remove(cpu, bucket, found);
-        kvs.give_back(cpu, found);
+        kvs.release(cpu, found);
     }
     kvs.table.unlock(cpu, bucket);
     found.is_some()
@@ -76,27 +76,27 @@ fn compaction_keeps_what_is_stored() {
     assert!(kvs.counts.moved > 50);
 }
 
-/// What a GET of another core has in hand stays where it is; its segment is filled again only afterwards.
+/// An item that a GET of another core holds keeps its bytes: the log fills its segment again only after the GET releases it.
 #[test]
-fn an_item_in_hand_keeps_its_bytes() {
+fn an_item_that_is_held_keeps_its_bytes() {
     let (mut kvs, mut cpu) = store(4);
-    set(&mut kvs, &mut cpu, b"in hand", &[7; 1000]);
-    let hash = lookup3(b"in hand", 0);
+    set(&mut kvs, &mut cpu, b"held", &[7; 1000]);
+    let hash = lookup3(b"held", 0);
     let bucket = kvs.table.lock(&mut cpu, hash);
-    let found = kvs.table.find(&mut cpu, bucket, hash, b"in hand").unwrap();
-    kvs.table.take(&mut cpu, found.item);
+    let found = kvs.table.find(&mut cpu, bucket, hash, b"held").unwrap();
+    kvs.table.hold(&mut cpu, found.item);
     kvs.table.unlock(&mut cpu, bucket);
     let fill = |kvs: &mut FlexKvs, cpu: &mut FlatCpu| -> usize {
         let keys = (0..10_000u32).map(|round| format!("changes {}", round % 100));
         keys.take_while(|key| set(kvs, cpu, key.as_bytes(), &[1; 1000]) == Outcome::Done).count()
     };
-    set(&mut kvs, &mut cpu, b"in hand", &[8; 1000]);
+    set(&mut kvs, &mut cpu, b"held", &[8; 1000]);
     assert!(fill(&mut kvs, &mut cpu) < 10_000, "the segment is not free");
     assert_eq!(cpu.bytes(found.value.at, 1000), [7; 1000]);
-    kvs.give_back(&mut cpu, &found);
+    kvs.release(&mut cpu, &found);
     kvs.compact(&mut cpu);
     assert_eq!(fill(&mut kvs, &mut cpu), 10_000);
-    assert_eq!(get(&mut kvs, &mut cpu, b"in hand"), Some(vec![8; 1000]));
+    assert_eq!(get(&mut kvs, &mut cpu, b"held"), Some(vec![8; 1000]));
 }
 
 #[test]

@@ -219,7 +219,7 @@ impl AppKind for Ids {
     const NAME: &'static str = "ids";
     const ABOUT: &'static str =
         "looks for patterns of rules in the payload of packets, as Snort does, and forwards them";
-    /// As fitted to f-c3 (machines/xeon-l5640.toml); instructions take about as many cycles elsewhere.
+    /// Fitted to f-c3 on machines/xeon-l5640.toml. Instructions take about as many cycles elsewhere.
     const WORK: Option<nicforge_units::Cycles> = Some(nicforge_units::Cycles(73_000));
     type Options = IdsOptions;
 
