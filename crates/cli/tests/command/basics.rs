@@ -9,7 +9,8 @@ fn check_shows_the_points_and_writes_nothing() {
     let output = nicforge(&folder, &["check", "scenarios/paper/rxb-03.toml"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
-    assert!(text.contains("16 points, 400 ms of simulated time"), "{text}");
+    // 100 ms of warm-up and a window of 5 ms each.
+    assert!(text.contains("16 points, 1680 ms of simulated time"), "{text}");
     assert!(text.contains("next: nicforge run scenarios/paper/rxb-03.toml"), "{text}");
     assert_eq!(files(folder.path()), before);
 }
