@@ -58,7 +58,8 @@ else:
     while len(got) < len(data):
         ready = select.select([s], [s] if sent < len(data) else [], [], 20)
         assert any(ready), (sent, len(got))
-        try: sent += s.send(data[sent:sent + 50_000])
+        try:
+            if sent < len(data): sent += s.send(data[sent:sent + 50_000])
         except ssl.SSLWantWriteError: pass
         try:
             some = s.recv(30_000)
